@@ -1,1 +1,29 @@
-fn main() {}
+//! The one process that keeps privileges: namespaces, mounts, control groups.
+//!
+//! Started from a sealed memory file with a clean environment, its control
+//! socket as descriptor 0 and the sealed guest as descriptor 1; single-threaded,
+//! so that the workers that it forks are safe (H4, H9, design §3.1).
+//!
+//! - [`serve`]: takes requests and answers them.
+//! - [`worker`]: one forked process that makes one container with libcontainer.
+//! - [`rootfs`], [`idmap`]: what a container's root is put together from.
+//! - [`cgroup`]: control groups of execs, v1 and v2.
+//! - [`process`]: pidfds, killing and waiting.
+
+mod cgroup;
+mod failure;
+mod idmap;
+mod process;
+mod rootfs;
+mod serve;
+mod syscall;
+mod worker;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    match serve::run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::FAILURE,
+    }
+}

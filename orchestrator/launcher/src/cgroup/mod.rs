@@ -1,0 +1,178 @@
+//! Control groups of execs: `<launcher's own group>/orch/<container>/<exec>`.
+//!
+//! Made, limited, counted and removed here and not by libcontainer, and joined
+//! without `cgroup.procs`, whose writes wait for a grace period (design §1, §4).
+
+mod kill;
+mod v1;
+mod v2;
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+use orch_wire::launch::{CgroupLimits, CgroupUsage, Failure};
+
+use crate::failure::During;
+
+/// fork(2) whose child starts in this group (version 2).
+///
+/// # Errors
+/// What clone3(2) says.
+pub fn clone_into(group: &OwnedFd) -> io::Result<i32> {
+    v2::clone_into(group, 0)
+}
+
+/// Directory below which all groups of this program lie.
+const NAME: &str = "orch";
+
+/// The hierarchies of this host.
+pub enum Cgroups {
+    /// Version 1, also where version 2 is mounted beside it without controllers.
+    V1(v1::Hierarchies),
+    /// Version 2.
+    V2(v2::Tree),
+}
+
+/// What a new group comes with.
+pub struct Joined {
+    /// What a command is given in order to get in.
+    pub fds: Vec<OwnedFd>,
+    /// Limits that this host cannot keep, by name.
+    pub missing: Vec<String>,
+}
+
+impl Cgroups {
+    /// Looks at what is mounted.
+    ///
+    /// # Errors
+    /// No control groups at all.
+    pub fn discover() -> Result<Self, Failure> {
+        let during = || "look for control groups".to_owned();
+        let own = std::fs::read_to_string("/proc/self/cgroup").during(during)?;
+        let mounts = std::fs::read_to_string("/proc/self/mountinfo").during(during)?;
+        match v1::Hierarchies::parse(&own, &mounts) {
+            Some(found) => Ok(Self::V1(found)),
+            None => v2::Tree::parse(&mounts)
+                .map(Self::V2)
+                .ok_or(io::Error::from_raw_os_error(libc::ENOENT))
+                .during(during),
+        }
+    }
+
+    /// Whether version 2 is used.
+    pub fn unified(&self) -> bool {
+        matches!(self, Self::V2(_))
+    }
+
+    /// What a container needs before its first process is made (version 2 only).
+    ///
+    /// # Errors
+    /// The step and errno.
+    pub fn prepare(&self, id: &str, lease_uid: u32) -> Result<Option<v2::Nest>, Failure> {
+        match self {
+            Self::V1(_) => Ok(None),
+            Self::V2(tree) => tree.prepare(id, lease_uid).map(Some),
+        }
+    }
+
+    /// Makes the group of one exec and sets its ceilings.
+    ///
+    /// # Errors
+    /// The step and errno; nothing is left behind.
+    pub fn create(
+        &self,
+        id: &str,
+        exec: u32,
+        lease_uid: u32,
+        limits: &CgroupLimits,
+    ) -> Result<Joined, Failure> {
+        let made = match self {
+            Self::V1(found) => found.create(id, exec, limits),
+            Self::V2(tree) => tree.create(id, exec, lease_uid, limits),
+        };
+        if made.is_err() {
+            self.remove(id, exec);
+        }
+        made
+    }
+
+    /// Reads the counters of one exec.
+    pub fn usage(&self, id: &str, exec: u32) -> CgroupUsage {
+        match self {
+            Self::V1(found) => found.usage(id, exec),
+            Self::V2(tree) => tree.usage(id, exec),
+        }
+    }
+
+    /// Kills every process of one exec; false when one is left at the deadline.
+    pub fn kill(&self, id: &str, exec: u32) -> bool {
+        match self {
+            Self::V1(found) => found.kill(id, exec),
+            Self::V2(tree) => tree.kill(id, exec),
+        }
+    }
+
+    /// Removes the group of one exec; false when it is still there.
+    pub fn remove(&self, id: &str, exec: u32) -> bool {
+        match self {
+            Self::V1(found) => found.remove(id, exec),
+            Self::V2(tree) => tree.remove(id, exec),
+        }
+    }
+
+    /// Removes what the container had; gives what is left, as paths.
+    pub fn remove_all(&self, id: &str) -> Vec<String> {
+        match self {
+            Self::V1(found) => found.remove_all(id),
+            Self::V2(tree) => tree.remove_all(id),
+        }
+    }
+}
+
+/// Number in a file that holds nothing else.
+fn number(path: &Path) -> Option<u64> {
+    std::fs::read_to_string(path).ok()?.trim().parse().ok()
+}
+
+/// Number behind a key in a file of `key number` lines.
+fn keyed(path: &Path, key: &str) -> Option<u64> {
+    let text = std::fs::read_to_string(path).ok()?;
+    text.lines().find_map(|line| {
+        let (name, value) = line.split_once(' ')?;
+        (name == key).then(|| value.trim().parse().ok()).flatten()
+    })
+}
+
+/// `major:minor` of every whole block device of this host.
+fn block_devices() -> Vec<String> {
+    std::fs::read_dir("/sys/block")
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|entry| std::fs::read_to_string(entry.path().join("dev")).ok())
+        .map(|dev| dev.trim().to_owned())
+        .collect()
+}
+
+/// Removes one group's directory; it is gone already counts as removed.
+fn remove(path: &Path) -> bool {
+    match std::fs::remove_dir(path) {
+        Ok(()) => true,
+        Err(e) => e.kind() == io::ErrorKind::NotFound,
+    }
+}
+
+/// Removes every group below `path`, and `path`; gives what is left.
+fn remove_tree(path: &Path) -> Vec<String> {
+    let mut left = Vec::new();
+    for entry in std::fs::read_dir(path).into_iter().flatten().flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            left.extend(remove_tree(&entry.path()));
+        }
+    }
+    if !remove(path) {
+        left.push(path.display().to_string());
+    }
+    left
+}

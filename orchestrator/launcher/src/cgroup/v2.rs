@@ -1,0 +1,265 @@
+//! Version 2: one tree.
+//!
+//! A process may only be cloned into a group (`CLONE_INTO_CGROUP`) by somebody
+//! who may write to it and to the common ancestor, and who sees both from its
+//! cgroup namespace. So the guest lives in `orch/<container>/guest`, sees
+//! `orch/<container>` as its root, and the lease's PID 1 owns the two
+//! `cgroup.procs` files. No task ever sees them: nothing mounts the tree inside.
+
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use orch_wire::launch::{CgroupLimits, CgroupUsage, Failure};
+use rustix::fs::{Gid, Mode, OFlags, Uid, chown, open};
+
+use super::{Joined, NAME, block_devices, keyed, kill, number, remove, remove_tree};
+use crate::failure::During;
+use crate::syscall::check;
+
+const CONTROLLERS: &[&str] = &["memory", "pids", "cpu", "io"];
+/// `CLONE_INTO_CGROUP`, clone(2).
+const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
+
+/// The tree of this host.
+pub struct Tree {
+    root: PathBuf,
+}
+
+/// What the first process of a container is put into.
+pub struct Nest {
+    /// Directory of the group.
+    pub group: OwnedFd,
+    /// Cgroup namespace whose root is the container's group.
+    pub namespace: OwnedFd,
+}
+
+impl Tree {
+    /// Finds the mount point.
+    pub fn parse(mounts: &str) -> Option<Self> {
+        mounts.lines().find_map(|line| {
+            let (before, after) = line.split_once(" - ")?;
+            let point = before.split(' ').nth(4)?;
+            after.starts_with("cgroup2 ").then(|| Self {
+                root: PathBuf::from(point),
+            })
+        })
+    }
+
+    fn base(&self) -> PathBuf {
+        self.root.join(NAME)
+    }
+
+    fn group(&self, id: &str, exec: u32) -> PathBuf {
+        self.base().join(id).join(exec.to_string())
+    }
+
+    pub fn prepare(&self, id: &str, lease_uid: u32) -> Result<Nest, Failure> {
+        let container = self.base().join(id);
+        let guest = container.join("guest");
+        std::fs::create_dir_all(&guest)
+            .or_else(|_| std::fs::create_dir_all(&guest))
+            .during(|| format!("make control group {}", guest.display()))?;
+        let namespace = namespace(&container)
+            .during(|| format!("make a cgroup namespace at {}", container.display()))?;
+        for parent in [&self.root, &self.base(), &container] {
+            enable(parent)?;
+        }
+        give(&container, lease_uid)?;
+        let group = directory(&guest).during(|| format!("open {}", guest.display()))?;
+        Ok(Nest { group, namespace })
+    }
+
+    pub fn create(
+        &self,
+        id: &str,
+        exec: u32,
+        lease_uid: u32,
+        limits: &CgroupLimits,
+    ) -> Result<Joined, Failure> {
+        let group = self.group(id, exec);
+        std::fs::create_dir_all(&group)
+            .during(|| format!("make control group {}", group.display()))?;
+        give(&group, lease_uid)?;
+        let missing = limit(&group, limits)?;
+        let fd = directory(&group).during(|| format!("open {}", group.display()))?;
+        Ok(Joined {
+            fds: vec![fd],
+            missing,
+        })
+    }
+
+    pub fn usage(&self, id: &str, exec: u32) -> CgroupUsage {
+        let group = self.group(id, exec);
+        let file = |name: &str| group.join(name);
+        let io = std::fs::read_to_string(file("io.stat")).ok();
+        let sum = |key: &str| io.as_deref().map(|text| io_sum(text, key));
+        CgroupUsage {
+            cpu_us: keyed(&file("cpu.stat"), "usage_usec"),
+            memory_peak: number(&file("memory.peak")),
+            memory_hits: keyed(&file("memory.events"), "max"),
+            oom_kills: keyed(&file("memory.events"), "oom_kill"),
+            pids_peak: number(&file("pids.peak")),
+            pids_hits: keyed(&file("pids.events"), "max"),
+            cpu_throttled: keyed(&file("cpu.stat"), "nr_throttled"),
+            io_read: sum("rbytes"),
+            io_write: sum("wbytes"),
+        }
+    }
+
+    pub fn kill(&self, id: &str, exec: u32) -> bool {
+        let group = self.group(id, exec);
+        // Takes the whole tree at once (Linux 5.14); what is left is waited for.
+        let _ = std::fs::write(group.join("cgroup.kill"), "1");
+        kill::until_empty(&group)
+    }
+
+    pub fn remove(&self, id: &str, exec: u32) -> bool {
+        remove_tree(&self.group(id, exec)).is_empty()
+    }
+
+    pub fn remove_all(&self, id: &str) -> Vec<String> {
+        let left = remove_tree(&self.base().join(id));
+        // Not empty where another container is there; then it stays.
+        remove(&self.base());
+        left
+    }
+}
+
+/// A cgroup namespace whose root is `container`: made by a child that is cloned
+/// into that group and gone again before any controller is switched on in it.
+fn namespace(container: &Path) -> io::Result<OwnedFd> {
+    let group = directory(container)?;
+    let pid = fork_into(&group)?;
+    if pid == 0 {
+        loop {
+            // SAFETY: plain numbers; waits for the SIGKILL below.
+            unsafe {
+                libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL, 0, 0, 0);
+                libc::pause();
+            }
+        }
+    }
+    let opened = open_namespace(pid);
+    // SAFETY: the child is ours and not reaped yet.
+    unsafe {
+        libc::kill(pid, libc::SIGKILL);
+        libc::waitpid(pid, std::ptr::null_mut(), 0);
+    }
+    opened
+}
+
+fn open_namespace(pid: i32) -> io::Result<OwnedFd> {
+    Ok(open(
+        format!("/proc/{pid}/ns/cgroup"),
+        OFlags::RDONLY | OFlags::CLOEXEC,
+        Mode::empty(),
+    )?)
+}
+
+/// fork(2) whose child starts in this group and in a cgroup namespace that has
+/// the group as its root.
+fn fork_into(group: &OwnedFd) -> io::Result<i32> {
+    clone_into(group, u64::try_from(libc::CLONE_NEWCGROUP).unwrap_or(0))
+}
+
+/// fork(2) whose child starts in this group.
+pub fn clone_into(group: &OwnedFd, flags: u64) -> io::Result<i32> {
+    // SAFETY: `clone_args` is plain numbers, for which zero means "not given".
+    let mut args: libc::clone_args = unsafe { std::mem::zeroed() };
+    args.flags = flags | CLONE_INTO_CGROUP;
+    args.exit_signal = u64::try_from(libc::SIGCHLD).unwrap_or(0);
+    args.cgroup = u64::try_from(group.as_raw_fd()).unwrap_or(0);
+    // SAFETY: without CLONE_VM and with no stack this is a plain fork of a
+    // single-threaded process.
+    let pid = check(unsafe {
+        libc::syscall(
+            libc::SYS_clone3,
+            &raw const args,
+            size_of::<libc::clone_args>(),
+        )
+    })?;
+    i32::try_from(pid).map_err(|_| io::Error::from_raw_os_error(libc::ESRCH))
+}
+
+fn directory(path: &Path) -> io::Result<OwnedFd> {
+    Ok(open(
+        path,
+        OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC,
+        Mode::empty(),
+    )?)
+}
+
+fn enable(group: &Path) -> Result<(), Failure> {
+    let file = group.join("cgroup.subtree_control");
+    let there = std::fs::read_to_string(&file).unwrap_or_default();
+    for controller in CONTROLLERS {
+        if there.split_whitespace().any(|name| name == *controller) {
+            continue;
+        }
+        std::fs::write(&file, format!("+{controller}"))
+            .during(|| format!("switch on {controller} in {}", group.display()))?;
+    }
+    Ok(())
+}
+
+fn give(group: &Path, uid: u32) -> Result<(), Failure> {
+    let file = group.join("cgroup.procs");
+    chown(&file, Some(Uid::from_raw(uid)), None::<Gid>)
+        .during(|| format!("hand over {}", file.display()))
+}
+
+fn limit(group: &Path, limits: &CgroupLimits) -> Result<Vec<String>, Failure> {
+    let set = |file: &str, value: String| {
+        let path = group.join(file);
+        std::fs::write(&path, &value).during(|| format!("write {value} to {}", path.display()))
+    };
+    let mut missing = Vec::new();
+    if let Some(bytes) = limits.memory {
+        set("memory.max", bytes.to_string())?;
+        set("memory.oom.group", "1".to_owned())?;
+        match set("memory.swap.max", "0".to_owned()) {
+            Err(e) if e.errno == Some(libc::ENOENT) => missing.push("swap".to_owned()),
+            other => other?,
+        }
+    }
+    if let Some(count) = limits.pids {
+        set("pids.max", count.to_string())?;
+    }
+    if let Some(milli) = limits.cpu_milli {
+        set("cpu.max", format!("{} 100000", milli * 100))?;
+    }
+    for (rate, key) in [(limits.read_bps, "rbps"), (limits.write_bps, "wbps")] {
+        let Some(rate) = rate else { continue };
+        for device in block_devices() {
+            set("io.max", format!("{device} {key}={rate}"))?;
+        }
+    }
+    Ok(missing)
+}
+
+/// Sum of one key over the `major:minor key=value…` lines of `io.stat`.
+fn io_sum(text: &str, key: &str) -> u64 {
+    text.split_whitespace()
+        .filter_map(|field| field.strip_prefix(key)?.strip_prefix('='))
+        .filter_map(|value| value.parse::<u64>().ok())
+        .sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tree_is_found_where_it_is_mounted() {
+        let mounts = "22 1 0:20 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw,nsdelegate";
+        let root = Tree::parse(mounts).map(|tree| tree.root);
+        assert_eq!(root, Some(PathBuf::from("/sys/fs/cgroup")));
+    }
+
+    #[test]
+    fn io_counters_are_summed_over_devices() {
+        let text = "8:0 rbytes=5 wbytes=7 rios=1\n8:16 rbytes=1 wbytes=0 rios=1\n";
+        assert_eq!((io_sum(text, "rbytes"), io_sum(text, "wbytes")), (6, 7));
+    }
+}

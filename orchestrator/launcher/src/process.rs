@@ -1,0 +1,48 @@
+//! Processes by pidfd (pidfd_open(2)), so that a recycled number is never hit.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{
+    Pid, PidfdFlags, Signal, WaitOptions, pidfd_open, pidfd_send_signal, waitpid,
+};
+
+/// How long a killed process may take to end before it counts as left behind.
+pub const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Opens a process.
+pub fn open(pid: i32) -> io::Result<OwnedFd> {
+    let pid = Pid::from_raw(pid).ok_or(io::Error::from_raw_os_error(libc::ESRCH))?;
+    Ok(pidfd_open(pid, PidfdFlags::empty())?)
+}
+
+/// SIGKILL; one that has ended already is fine.
+pub fn kill(pidfd: &OwnedFd) {
+    // ESRCH is the wished-for state, and nothing else can be done about EPERM.
+    let _ = pidfd_send_signal(pidfd, Signal::KILL);
+}
+
+/// Waits until it has ended; false when it has not by the deadline.
+pub fn wait(pidfd: &OwnedFd, deadline: Instant) -> bool {
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let timeout = Timespec {
+            tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX),
+            tv_nsec: i64::from(left.subsec_nanos()),
+        };
+        let mut ready = [PollFd::from_borrowed_fd(pidfd.as_fd(), PollFlags::IN)];
+        match poll(&mut ready, Some(&timeout)) {
+            Ok(0) => return false,
+            Ok(_) => return true,
+            Err(rustix::io::Errno::INTR) => {}
+            Err(_) => return false,
+        }
+    }
+}
+
+/// Reaps every child that has ended.
+pub fn reap() {
+    while let Ok(Some(_)) = waitpid(None, WaitOptions::NOHANG) {}
+}

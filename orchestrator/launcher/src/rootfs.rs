@@ -1,0 +1,311 @@
+//! A container's root, put together beneath a directory that nobody else sees.
+
+use std::ffi::OsStr;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use orch_wire::launch::{Create, Failure};
+use orch_wire::rootfs::{Entry, MountFlags};
+use rustix::fs::{
+    AtFlags, FileType, Gid, Mode, OFlags, ResolveFlags, Uid, chownat, fchmod, fchown, fstat,
+    mkdirat, openat, openat2, symlinkat,
+};
+use rustix::io::Errno;
+use rustix::mount::{
+    FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, OpenTreeFlags, fsconfig_create,
+    fsconfig_set_string, fsmount, fsopen, move_mount, open_tree,
+};
+
+use crate::failure::During;
+use crate::idmap;
+
+/// Copies the mounts that are to be bound, while this process is still in the
+/// mount namespace that they belong to.
+///
+/// # Errors
+/// The step and errno.
+pub fn take_sources(create: &Create, sources: &[OwnedFd]) -> Result<Vec<OwnedFd>, Failure> {
+    let mut taken = Vec::new();
+    for entry in &create.entries {
+        let Entry::Bind {
+            source,
+            path,
+            flags,
+            idmap,
+        } = entry
+        else {
+            continue;
+        };
+        let during = || format!("take the source of {}", show(path));
+        let source = usize::try_from(*source)
+            .ok()
+            .and_then(|index| sources.get(index))
+            .ok_or(Errno::BADF)
+            .during(during)?;
+        let tree = open_tree(
+            source.as_fd(),
+            c"",
+            OpenTreeFlags::OPEN_TREE_CLONE
+                | OpenTreeFlags::OPEN_TREE_CLOEXEC
+                | OpenTreeFlags::AT_EMPTY_PATH,
+        )
+        .during(during)?;
+        let userns = idmap
+            .as_ref()
+            .map(idmap::namespace)
+            .transpose()
+            .during(|| format!("make the id map of {}", show(path)))?;
+        idmap::restrict(&tree, attributes(*flags), userns.as_ref())
+            .during(|| format!("set flags and ids of {}", show(path)))?;
+        taken.push(tree);
+    }
+    Ok(taken)
+}
+
+fn attributes(flags: MountFlags) -> u64 {
+    let mut set = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
+    if flags.readonly {
+        set |= MountAttrFlags::MOUNT_ATTR_RDONLY;
+    }
+    if flags.noexec {
+        set |= MountAttrFlags::MOUNT_ATTR_NOEXEC;
+    }
+    u64::from(set.bits())
+}
+
+/// Does every step in order.
+///
+/// # Errors
+/// The step and errno of the first one that failed.
+pub fn build(root: &OwnedFd, create: &Create, sources: Vec<OwnedFd>) -> Result<(), Failure> {
+    let mut sources = sources.into_iter();
+    let host = |id: u32| create.host_id + id.min(create.ids - 1);
+    for entry in &create.entries {
+        match entry {
+            Entry::Dir {
+                path,
+                mode,
+                uid,
+                gid,
+            } => directory(root, path)
+                .and_then(|dir| own(&dir, *mode, host(*uid), host(*gid)))
+                .during(|| format!("make directory {}", show(path)))?,
+            Entry::File {
+                path,
+                content,
+                mode,
+            } => file(root, path, content, *mode, host(0))
+                .during(|| format!("write file {}", show(path)))?,
+            Entry::Symlink { path, target } => symlink(root, path, target, host(0))
+                .during(|| format!("make link {}", show(path)))?,
+            Entry::Bind { path, .. } => {
+                let during = || format!("mount on {}", show(path));
+                let source = sources.next().ok_or(Errno::BADF).during(during)?;
+                bind(root, path, &source).during(during)?;
+            }
+            Entry::Tmpfs {
+                path,
+                size,
+                inodes,
+                mode,
+                uid,
+                gid,
+            } => {
+                let options = [
+                    ("size", size.to_string()),
+                    ("nr_inodes", inodes.to_string()),
+                    ("mode", format!("{mode:o}")),
+                    ("uid", host(*uid).to_string()),
+                    ("gid", host(*gid).to_string()),
+                ];
+                directory(root, path)
+                    .and_then(|dir| attach(&tmpfs(&options)?, dir.as_fd()))
+                    .during(|| format!("mount tmpfs on {}", show(path)))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// An in-memory file system that is not attached yet.
+pub fn tmpfs(options: &[(&str, String)]) -> io::Result<OwnedFd> {
+    let context = fsopen("tmpfs", FsOpenFlags::FSOPEN_CLOEXEC)?;
+    for (key, value) in options {
+        fsconfig_set_string(context.as_fd(), *key, value)?;
+    }
+    fsconfig_create(context.as_fd())?;
+    Ok(fsmount(
+        context.as_fd(),
+        FsMountFlags::FSMOUNT_CLOEXEC,
+        MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV,
+    )?)
+}
+
+/// Attaches a detached mount to an open directory or file.
+pub fn attach(mount: &OwnedFd, target: BorrowedFd<'_>) -> io::Result<()> {
+    Ok(move_mount(
+        mount.as_fd(),
+        c"",
+        target,
+        c"",
+        MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH,
+    )?)
+}
+
+/// Links are never followed, not even ones that stay inside: an image decides
+/// what stands there (H5, A3, A6, A7).
+const RESOLVE: ResolveFlags = ResolveFlags::BENEATH
+    .union(ResolveFlags::NO_SYMLINKS)
+    .union(ResolveFlags::NO_MAGICLINKS);
+
+fn relative(path: &[u8]) -> PathBuf {
+    let path = Path::new(OsStr::from_bytes(path));
+    path.strip_prefix("/").unwrap_or(path).to_owned()
+}
+
+/// Opens a path beneath the root as a handle for mounting.
+fn open(root: &OwnedFd, path: &Path) -> io::Result<OwnedFd> {
+    let path = if path.as_os_str().is_empty() {
+        Path::new(".")
+    } else {
+        path
+    };
+    Ok(openat2(
+        root,
+        path,
+        OFlags::PATH | OFlags::CLOEXEC,
+        Mode::empty(),
+        RESOLVE,
+    )?)
+}
+
+/// Opens a directory, making it and its parents where they are missing, but only
+/// on the root's own file system: nothing is ever made in a mounted folder.
+fn directory(root: &OwnedFd, path: &[u8]) -> io::Result<OwnedFd> {
+    let path = relative(path);
+    match open(root, &path) {
+        Err(e) if e.raw_os_error() == Some(libc::ENOENT) => {}
+        found => return found,
+    }
+    let mut here = PathBuf::new();
+    for part in path.components() {
+        let (parent, name) = (here.clone(), part.as_os_str());
+        here.push(name);
+        let parent = own_file_system(root, &parent)?;
+        match mkdirat(&parent, name, Mode::from_raw_mode(0o755)) {
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(e) => return Err(e.into()),
+        }
+    }
+    open(root, &path)
+}
+
+fn own_file_system(root: &OwnedFd, path: &Path) -> io::Result<OwnedFd> {
+    let (dir, top) = (open(root, path)?, fstat(root)?);
+    let stat = fstat(&dir)?;
+    // A directory that is itself a mount of ours (a tmpfs) is fine as long as it
+    // is no host file system; those are all read-only or somebody's folder.
+    let fs = rustix::fs::fstatfs(&dir)?;
+    if stat.st_dev == top.st_dev || fs.f_type == libc::TMPFS_MAGIC {
+        return Ok(openat(
+            &dir,
+            ".",
+            OFlags::DIRECTORY | OFlags::CLOEXEC,
+            Mode::empty(),
+        )?);
+    }
+    Err(io::Error::from_raw_os_error(libc::EXDEV))
+}
+
+fn parent_and_name(path: &[u8]) -> io::Result<(PathBuf, std::ffi::OsString)> {
+    let path = relative(path);
+    let name = path
+        .file_name()
+        .ok_or(io::Error::from_raw_os_error(libc::EINVAL))?
+        .to_owned();
+    Ok((path.parent().map(Path::to_owned).unwrap_or_default(), name))
+}
+
+fn parent(root: &OwnedFd, path: &Path) -> io::Result<OwnedFd> {
+    directory(root, path.as_os_str().as_bytes())?;
+    own_file_system(root, path)
+}
+
+fn file(root: &OwnedFd, path: &[u8], content: &[u8], mode: u32, owner: u32) -> io::Result<()> {
+    let (directory, name) = parent_and_name(path)?;
+    let made = openat(
+        parent(root, &directory)?,
+        name.as_os_str(),
+        OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC,
+        Mode::from_raw_mode(0o600),
+    )?;
+    let mut rest = content;
+    while !rest.is_empty() {
+        rest = &rest[rustix::io::write(&made, rest)?..];
+    }
+    fchown(
+        &made,
+        Some(Uid::from_raw(owner)),
+        Some(Gid::from_raw(owner)),
+    )?;
+    Ok(fchmod(&made, Mode::from_raw_mode(mode))?)
+}
+
+fn symlink(root: &OwnedFd, path: &[u8], target: &[u8], owner: u32) -> io::Result<()> {
+    let (directory, name) = parent_and_name(path)?;
+    let parent = parent(root, &directory)?;
+    symlinkat(OsStr::from_bytes(target), &parent, name.as_os_str())?;
+    Ok(chownat(
+        &parent,
+        name.as_os_str(),
+        Some(Uid::from_raw(owner)),
+        Some(Gid::from_raw(owner)),
+        AtFlags::SYMLINK_NOFOLLOW,
+    )?)
+}
+
+fn bind(root: &OwnedFd, path: &[u8], source: &OwnedFd) -> io::Result<()> {
+    let target = match open(root, &relative(path)) {
+        Ok(target) => target,
+        Err(e) if e.raw_os_error() == Some(libc::ENOENT) => {
+            let kind = FileType::from_raw_mode(fstat(source)?.st_mode);
+            if kind == FileType::Directory {
+                directory(root, path)?
+            } else {
+                let (directory, name) = parent_and_name(path)?;
+                openat(
+                    parent(root, &directory)?,
+                    name.as_os_str(),
+                    OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC,
+                    Mode::from_raw_mode(0o444),
+                )?;
+                open(root, &relative(path))?
+            }
+        }
+        Err(e) => return Err(e),
+    };
+    attach(source, target.as_fd())
+}
+
+fn own(dir: &OwnedFd, mode: u32, uid: u32, gid: u32) -> io::Result<()> {
+    chownat(
+        dir,
+        c"",
+        Some(Uid::from_raw(uid)),
+        Some(Gid::from_raw(gid)),
+        AtFlags::EMPTY_PATH,
+    )?;
+    let open = openat(
+        dir,
+        c".",
+        OFlags::DIRECTORY | OFlags::CLOEXEC,
+        Mode::empty(),
+    )?;
+    Ok(fchmod(open, Mode::from_raw_mode(mode))?)
+}
+
+fn show(path: &[u8]) -> String {
+    String::from_utf8_lossy(path).into_owned()
+}

@@ -1,0 +1,259 @@
+//! Takes requests and answers them, one after the other.
+
+use std::collections::HashMap;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::time::Instant;
+
+use orch_wire::launch::{Create, Failure, Reply, Request};
+use orch_wire::{Channel, WireError};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+
+use crate::cgroup::{Cgroups, Joined};
+use crate::failure::During;
+use crate::process;
+use crate::syscall::check;
+use crate::worker;
+
+/// Number, within a container's range, of the lease's PID 1.
+const LEASE_ID: u32 = 65_535;
+
+struct Container {
+    guest: OwnedFd,
+    host_id: u32,
+    execs: Vec<u32>,
+    /// Held as long as the container is: the lock on its uid range.
+    _range: OwnedFd,
+}
+
+struct Launcher {
+    guest: OwnedFd,
+    cgroups: Result<Cgroups, Failure>,
+    containers: HashMap<String, Container>,
+}
+
+/// Serves until the daemon's end of the socket is closed, then ends and removes
+/// everything that is still there (design §3.5).
+pub fn run() -> io::Result<()> {
+    let (control, guest) = take_descriptors()?;
+    let control = Channel::new(control);
+    let mut launcher = Launcher {
+        guest,
+        cgroups: Cgroups::discover(),
+        containers: HashMap::new(),
+    };
+    let served = loop {
+        match control.recv::<Request>() {
+            Ok((request, fds)) => {
+                let (reply, send) = launcher.answer(request, fds);
+                let send: Vec<_> = send.iter().map(AsFd::as_fd).collect();
+                if control.send(&reply, &send).is_err() {
+                    break Ok(());
+                }
+            }
+            Err(WireError::Closed) => break Ok(()),
+            Err(_) => break Err(io::Error::from_raw_os_error(libc::EPROTO)),
+        }
+    };
+    let ids: Vec<String> = launcher.containers.keys().cloned().collect();
+    for id in ids {
+        launcher.destroy(&id);
+    }
+    served
+}
+
+/// Moves the two descriptors out of the way of the standard streams, and makes
+/// this process one that nothing else reaches: a session of its own (no Ctrl-C),
+/// parent of every orphaned guest, not dumpable.
+fn take_descriptors() -> io::Result<(OwnedFd, OwnedFd)> {
+    let take = |fd: i32| -> io::Result<OwnedFd> {
+        // SAFETY: a plain duplication; the new descriptor is owned by nobody else.
+        unsafe {
+            let copy = check(libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, 10).into())?;
+            Ok(OwnedFd::from_raw_fd(i32::try_from(copy).unwrap_or(-1)))
+        }
+    };
+    let (control, guest) = (take(0)?, take(1)?);
+    let null = rustix::fs::open(
+        "/dev/null",
+        rustix::fs::OFlags::RDWR | rustix::fs::OFlags::CLOEXEC,
+        rustix::fs::Mode::empty(),
+    )?;
+    // SAFETY: plain numbers.
+    unsafe {
+        for stream in 0..3 {
+            check(libc::dup2(null.as_raw_fd(), stream).into())?;
+        }
+        libc::setsid();
+        libc::umask(0o022);
+        check(libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0).into())?;
+        check(libc::prctl(libc::PR_SET_DUMPABLE, 0, 0, 0, 0).into())?;
+    }
+    Ok((control, guest))
+}
+
+impl Launcher {
+    fn answer(&mut self, request: Request, fds: Vec<OwnedFd>) -> (Reply, Vec<OwnedFd>) {
+        let answered = match request {
+            Request::Create(create) => self.create(&create, fds),
+            Request::Cgroup { id, exec, limits } => self.cgroup(&id, exec, |cgroups, host_id| {
+                let Joined { fds, missing } =
+                    cgroups.create(&id, exec, host_id + LEASE_ID, &limits)?;
+                let unified = cgroups.unified();
+                Ok((Reply::Cgroup { unified, missing }, fds))
+            }),
+            Request::Usage { id, exec } => self.cgroup(&id, exec, |cgroups, _| {
+                Ok((Reply::Usage(cgroups.usage(&id, exec)), Vec::new()))
+            }),
+            Request::End { id, exec } => self.cgroup(&id, exec, |cgroups, _| {
+                let empty = cgroups.kill(&id, exec);
+                let usage = cgroups.usage(&id, exec);
+                let removed = empty && cgroups.remove(&id, exec);
+                Ok((Reply::Ended { usage, removed }, Vec::new()))
+            }),
+            Request::Destroy { id } => {
+                let left = self.destroy(&id);
+                Ok((Reply::Destroyed { left }, Vec::new()))
+            }
+        };
+        answered.unwrap_or_else(|failure| (Reply::Failed(failure), Vec::new()))
+    }
+
+    fn cgroup(
+        &mut self,
+        id: &str,
+        exec: u32,
+        act: impl FnOnce(&Cgroups, u32) -> Result<(Reply, Vec<OwnedFd>), Failure>,
+    ) -> Result<(Reply, Vec<OwnedFd>), Failure> {
+        let cgroups = self.cgroups.as_ref().map_err(Clone::clone)?;
+        let container = self
+            .containers
+            .get_mut(id)
+            .ok_or(io::Error::from_raw_os_error(libc::ENOENT))
+            .during(|| format!("find container {id}"))?;
+        if !container.execs.contains(&exec) {
+            container.execs.push(exec);
+        }
+        act(cgroups, container.host_id)
+    }
+
+    fn create(
+        &mut self,
+        create: &Create,
+        mut fds: Vec<OwnedFd>,
+    ) -> Result<(Reply, Vec<OwnedFd>), Failure> {
+        let sound = !create.id.is_empty()
+            && create.id.bytes().all(|byte| byte.is_ascii_hexdigit())
+            && create.ids > LEASE_ID
+            && !self.containers.contains_key(&create.id);
+        if !sound || fds.len() < 2 {
+            return Err(io::Error::from_raw_os_error(libc::EINVAL))
+                .during(|| "read the request".to_owned());
+        }
+        let sources = fds.split_off(2);
+        let (range, control) = (fds.pop(), fds.pop());
+        let (Some(range), Some(control)) = (range, control) else {
+            return Err(io::Error::from_raw_os_error(libc::EINVAL))
+                .during(|| "read the request".to_owned());
+        };
+        let made = self.fork_worker(create, control, &sources);
+        let ((pid, stages), guest) = match made {
+            Ok(made) => made,
+            Err(failure) => {
+                if let Ok(cgroups) = &self.cgroups {
+                    cgroups.remove_all(&create.id);
+                }
+                return Err(failure);
+            }
+        };
+        let copy = rustix::io::fcntl_dupfd_cloexec(&guest, 10)
+            .during(|| "copy the guest's handle".to_owned());
+        self.containers.insert(
+            create.id.clone(),
+            Container {
+                guest,
+                host_id: create.host_id,
+                execs: Vec::new(),
+                _range: range,
+            },
+        );
+        Ok((Reply::Created { pid, stages }, vec![copy?]))
+    }
+
+    /// Runs the worker and takes the guest over from it.
+    fn fork_worker(
+        &self,
+        create: &Create,
+        control: OwnedFd,
+        sources: &[OwnedFd],
+    ) -> Result<(worker::Made, OwnedFd), Failure> {
+        let during = || "fork a worker".to_owned();
+        let nest = self
+            .cgroups
+            .as_ref()
+            .map_err(Clone::clone)?
+            .prepare(&create.id, create.host_id + LEASE_ID)?;
+        let (ours, theirs) = socketpair(
+            AddressFamily::UNIX,
+            SocketType::STREAM,
+            SocketFlags::CLOEXEC,
+            None,
+        )
+        .during(during)?;
+        let pid = match &nest {
+            Some(nest) => crate::cgroup::clone_into(&nest.group),
+            // SAFETY: this process has a single thread, so its copy is whole.
+            None => check(unsafe { libc::fork() }.into())
+                .and_then(|pid| i32::try_from(pid).map_err(io::Error::other)),
+        }
+        .during(during)?;
+        if pid == 0 {
+            drop(ours);
+            let namespace = nest.map(|nest| nest.namespace);
+            let result = worker::enter(namespace.as_ref())
+                .and_then(|()| worker::create(create, &self.guest, control, sources));
+            let sent = Channel::new(theirs).send(&result, &[]);
+            // SAFETY: nothing of this copy of the process is to run any further.
+            unsafe { libc::_exit(i32::from(sent.is_err())) }
+        }
+        drop((theirs, control));
+        let answer = Channel::new(ours).recv::<Result<worker::Made, Failure>>();
+        let guest = match answer {
+            // The worker is not reaped yet, so the guest's number is still its own.
+            Ok((Ok(made), _)) => process::open(made.0)
+                .during(|| "open the guest".to_owned())
+                .map(|guest| (made, guest)),
+            Ok((Err(failure), _)) => Err(failure),
+            Err(e) => {
+                Err(io::Error::other(e.to_string())).during(|| "hear from the worker".to_owned())
+            }
+        };
+        // SAFETY: the child is ours and not reaped yet.
+        unsafe { libc::waitpid(pid, std::ptr::null_mut(), 0) };
+        process::reap();
+        guest
+    }
+
+    /// Kills the guest, and with its pid namespace everything in it; then the
+    /// control groups, which also hold whatever got out of that namespace.
+    fn destroy(&mut self, id: &str) -> Vec<String> {
+        let Some(container) = self.containers.remove(id) else {
+            return Vec::new();
+        };
+        let mut left = Vec::new();
+        process::kill(&container.guest);
+        if !process::wait(&container.guest, Instant::now() + process::PATIENCE) {
+            left.push("the guest has not ended".to_owned());
+        }
+        process::reap();
+        if let Ok(cgroups) = &self.cgroups {
+            for exec in container.execs {
+                if !cgroups.kill(id, exec) {
+                    left.push(format!("processes of exec {exec}"));
+                }
+            }
+            left.extend(cgroups.remove_all(id));
+        }
+        left
+    }
+}

@@ -1,0 +1,277 @@
+//! One forked process that makes one container with libcontainer.
+//!
+//! Everything that libcontainer keeps (bundle, state, notify socket) lies on an
+//! in-memory file system in a mount namespace of the worker's own, so that it is
+//! gone with the worker, whatever happens (docs/decisions/0004-create.md).
+
+use std::convert::Infallible;
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::time::Instant;
+
+use libcontainer::container::builder::ContainerBuilder;
+use libcontainer::syscall::syscall::SyscallType;
+use libcontainer::workload::{
+    Executor, ExecutorError, ExecutorSetEnvsError, ExecutorValidationError,
+};
+use oci_spec::runtime::Spec;
+use orch_wire::launch::{Create, Failure};
+use rustix::fs::{CWD, Mode, OFlags, open};
+use rustix::mount::{
+    MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_change, unmount,
+};
+use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space, unshare_unsafe};
+
+use crate::failure::During;
+use crate::rootfs;
+use crate::syscall::check;
+
+/// Where the guest finds its control socket.
+const CONTROL_FD: i32 = 3;
+const CGROUPS: &str = "/sys/fs/cgroup";
+
+/// Host process id of the guest, and how long each stage took, microseconds.
+pub type Made = (i32, Vec<(String, u64)>);
+
+/// Enters the cgroup namespace of the container, where it has one already.
+///
+/// # Errors
+/// What setns(2) says.
+pub fn enter(namespace: Option<&OwnedFd>) -> Result<(), Failure> {
+    namespace.map_or(Ok(()), |namespace| {
+        move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::ControlGroup))
+            .during(|| "enter the cgroup namespace".to_owned())
+    })
+}
+
+/// Makes the container and starts its guest.
+///
+/// # Errors
+/// The step that failed; whatever had been started is ended by then.
+pub fn create(
+    create: &Create,
+    guest: &OwnedFd,
+    control: OwnedFd,
+    sources: &[OwnedFd],
+) -> Result<Made, Failure> {
+    let mut clock = Clock::start();
+    let taken = rootfs::take_sources(create, sources)?;
+    let stage = PathBuf::from(OsString::from_vec(create.stage.clone()));
+    hide(&stage).during(|| format!("enter a mount namespace on {}", stage.display()))?;
+    let (bundle, root) = (stage.join("bundle"), stage.join("rootfs"));
+    for dir in [&bundle, &root] {
+        std::fs::create_dir(dir).during(|| format!("make {}", dir.display()))?;
+    }
+    std::fs::write(bundle.join("config.json"), &create.config)
+        .during(|| "write config.json".to_owned())?;
+    let top = root_file_system(create, &root).during(|| "make the root".to_owned())?;
+    rootfs::build(&top, create, taken)?;
+    drop(top);
+    clock.lap("rootfs");
+
+    let executor = Guest {
+        program: guest.as_raw_fd(),
+        control: control.as_raw_fd(),
+        filter: create.guest_filter.clone().into(),
+    };
+    let mut container = ContainerBuilder::new(create.id.clone(), SyscallType::default())
+        .with_executor(executor)
+        .with_root_path(stage.join("state"))
+        .map_err(|e| runtime("prepare the container", e))?
+        .as_init(&bundle)
+        .with_systemd(false)
+        .with_detach(true)
+        .build()
+        .map_err(|e| runtime("create the container", e))?;
+    clock.lap("create");
+    container
+        .start()
+        .map_err(|e| runtime("start the container", e))?;
+    let pid = container
+        .pid()
+        .map(|pid| pid.as_raw())
+        .ok_or(io::Error::from_raw_os_error(libc::ESRCH))
+        .during(|| "find the guest".to_owned())?;
+    clock.lap("start");
+    Ok((pid, clock.laps))
+}
+
+fn runtime(step: &str, error: impl std::error::Error) -> Failure {
+    let mut cause = error.to_string();
+    let mut inner = error.source();
+    while let Some(e) = inner {
+        let text = e.to_string();
+        if !cause.ends_with(&text) {
+            cause = format!("{cause}: {text}");
+        }
+        inner = e.source();
+    }
+    Failure {
+        step: step.to_owned(),
+        cause,
+        errno: None,
+    }
+}
+
+/// A mount namespace of this process's own, with an empty file system on `stage`
+/// and without control groups: those are the launcher's business, and where
+/// libcontainer sees none it neither writes nor waits for any.
+fn hide(stage: &Path) -> io::Result<()> {
+    // SAFETY: this process has a single thread and shares nothing that the flag
+    // takes apart.
+    unsafe { unshare_unsafe(UnshareFlags::NEWNS)? };
+    mount_change(
+        "/",
+        MountPropagationFlags::PRIVATE | MountPropagationFlags::REC,
+    )?;
+    if Path::new(CGROUPS).exists() {
+        match unmount(CGROUPS, UnmountFlags::DETACH) {
+            Ok(()) | Err(rustix::io::Errno::INVAL) => {}
+            Err(e) => return Err(e.into()),
+        }
+        mount("none", CGROUPS, "tmpfs", MountFlags::RDONLY, c"size=4k")?;
+    }
+    let made = rootfs::tmpfs(&[("mode", "0711".into()), ("size", "16m".into())])?;
+    let target = open(
+        stage,
+        OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC,
+        Mode::empty(),
+    )?;
+    rootfs::attach(&made, target.as_fd())
+}
+
+/// The file system that becomes `/`, owned by root of the container.
+fn root_file_system(create: &Create, path: &Path) -> io::Result<OwnedFd> {
+    let made = rootfs::tmpfs(&[
+        ("mode", "0755".into()),
+        ("uid", create.host_id.to_string()),
+        ("gid", create.host_id.to_string()),
+        ("size", create.root_bytes.to_string()),
+        ("nr_inodes", create.root_inodes.to_string()),
+    ])?;
+    rootfs::attach(
+        &made,
+        open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?.as_fd(),
+    )?;
+    Ok(rustix::fs::openat(
+        CWD,
+        path,
+        OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC,
+        Mode::empty(),
+    )?)
+}
+
+struct Clock {
+    last: Instant,
+    laps: Vec<(String, u64)>,
+}
+
+impl Clock {
+    fn start() -> Self {
+        Self {
+            last: Instant::now(),
+            laps: Vec::new(),
+        }
+    }
+
+    fn lap(&mut self, name: &str) {
+        let us = u64::try_from(self.last.elapsed().as_micros()).unwrap_or(u64::MAX);
+        self.laps.push((name.to_owned(), us));
+        self.last = Instant::now();
+    }
+}
+
+/// What libcontainer runs as PID 1: the sealed guest, straight from memory, so
+/// that no file of any image is it and no file system holds it.
+#[derive(Clone)]
+struct Guest {
+    program: i32,
+    control: i32,
+    filter: Rc<[u8]>,
+}
+
+impl Executor for Guest {
+    fn exec(&self, _: &Spec) -> Result<(), ExecutorError> {
+        match self.become_guest() {
+            Ok(never) => match never {},
+            Err(e) => Err(ExecutorError::Execution(Box::new(e))),
+        }
+    }
+
+    fn validate(&self, _: &Spec) -> Result<(), ExecutorValidationError> {
+        Ok(())
+    }
+
+    /// Nothing to set: the environment of the launcher is empty, and the guest
+    /// takes none. The default would look at each variable as UTF-8 (H15).
+    fn setup_envs(
+        &self,
+        _: std::collections::HashMap<String, String>,
+    ) -> Result<(), ExecutorSetEnvsError> {
+        Ok(())
+    }
+}
+
+impl Guest {
+    fn become_guest(&self) -> io::Result<Infallible> {
+        let argv = [c"orch-guest".as_ptr(), std::ptr::null()];
+        let env = [std::ptr::null::<libc::c_char>()];
+        let null = open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
+        // SAFETY: plain descriptors; what is replaced is the worker's copy of them.
+        unsafe {
+            for stream in 0..3 {
+                check(libc::dup2(null.as_raw_fd(), stream).into())?;
+            }
+            if self.control == CONTROL_FD {
+                check(libc::fcntl(CONTROL_FD, libc::F_SETFD, 0).into())?;
+            } else {
+                check(libc::dup2(self.control, CONTROL_FD).into())?;
+            }
+        }
+        load(&self.filter)?;
+        // SAFETY: null-terminated arrays of null-terminated strings.
+        check(unsafe {
+            libc::syscall(
+                libc::SYS_execveat,
+                self.program,
+                c"".as_ptr(),
+                argv.as_ptr(),
+                env.as_ptr(),
+                libc::AT_EMPTY_PATH,
+            )
+        })?;
+        Err(io::Error::from_raw_os_error(libc::ENOEXEC))
+    }
+}
+
+/// Loads the guest's own filter; without it nothing is executed (H3).
+fn load(program: &[u8]) -> io::Result<()> {
+    let mut instructions: Vec<libc::sock_filter> = program
+        .chunks_exact(size_of::<libc::sock_filter>())
+        .map(|c| libc::sock_filter {
+            code: u16::from_le_bytes([c[0], c[1]]),
+            jt: c[2],
+            jf: c[3],
+            k: u32::from_le_bytes([c[4], c[5], c[6], c[7]]),
+        })
+        .collect();
+    let fprog = libc::sock_fprog {
+        len: u16::try_from(instructions.len()).unwrap_or(0),
+        filter: instructions.as_mut_ptr(),
+    };
+    // SAFETY: `fprog` points at `len` instructions that outlive both calls.
+    unsafe {
+        check(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0).into())?;
+        check(libc::syscall(
+            libc::SYS_seccomp,
+            libc::SECCOMP_SET_MODE_FILTER,
+            0,
+            &raw const fprog,
+        ))?;
+    }
+    Ok(())
+}
