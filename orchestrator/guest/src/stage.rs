@@ -1,10 +1,11 @@
 //! The making of a lease: namespaces, mounts, privileges, filter.
 
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
 use orch_wire::Channel;
 use orch_wire::guest::{FromLease, Lease};
+use rustix::fs::{Mode, OFlags};
 
 use crate::syscall::{check, errno};
 use crate::{filter, mount, network, privilege, serve, writable_root};
@@ -20,13 +21,15 @@ pub enum Side {
 /// fork(2) into namespaces that no other lease has (design §4). The user
 /// namespace stays that of the container: a nested one would let a lease mount.
 pub fn fork_into_namespaces() -> io::Result<Side> {
-    let flags = libc::CLONE_NEWPID
+    let mut flags = libc::CLONE_NEWPID
         | libc::CLONE_NEWNS
         | libc::CLONE_NEWIPC
         | libc::CLONE_NEWUTS
         | libc::CLONE_NEWNET
-        | libc::CLONE_NEWCGROUP
         | libc::SIGCHLD;
+    if !in_own_cgroup_namespace()? {
+        flags |= libc::CLONE_NEWCGROUP;
+    }
     // SAFETY: without CLONE_VM and with a null stack this is a plain fork, and
     // this process has a single thread.
     let pid = check(unsafe { libc::syscall(libc::SYS_clone, flags, 0, 0, 0, 0) })?;
@@ -35,6 +38,12 @@ pub fn fork_into_namespaces() -> io::Result<Side> {
     } else {
         Side::Container
     })
+}
+
+/// On cgroup v2 the launcher has made the namespace already, one level above this
+/// process: an exec can only be cloned into a group that is seen from inside.
+fn in_own_cgroup_namespace() -> io::Result<bool> {
+    Ok(std::fs::read_to_string("/proc/self/cgroup")?.trim() == "0::/guest")
 }
 
 /// Closes what belongs to the container and must not be reached from a lease.
@@ -63,11 +72,21 @@ pub fn run(lease: &Lease, channel: &Channel) -> io::Result<()> {
     for (step, action) in STEPS {
         action(lease).inspect_err(|e| report_broken(channel, step, e))?;
     }
+    let temporary = rustix::fs::open(
+        TEMPORARY,
+        OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC,
+        Mode::empty(),
+    )?;
     channel
-        .send(&FromLease::Ready, &[])
+        .send(&FromLease::Ready, &[temporary.as_fd()])
         .map_err(|_| io::Error::from_raw_os_error(libc::EPIPE))?;
+    drop(temporary);
     serve::run(channel)
 }
+
+/// Root of the file system from which results are copied out: its handle, unlike
+/// a path, cannot be turned into something else by a task.
+const TEMPORARY: &str = "/tmp";
 
 type Step = (&'static str, fn(&Lease) -> io::Result<()>);
 

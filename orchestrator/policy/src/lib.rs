@@ -12,6 +12,7 @@
 pub mod error;
 pub mod profile;
 pub mod receipt;
+pub mod spec;
 pub mod task;
 
 pub use error::{Code, Error};

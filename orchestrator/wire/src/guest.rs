@@ -125,7 +125,7 @@ pub enum Step {
 /// What a lease says to the daemon. Untrusted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FromLease {
-    /// Staged, waiting for a command.
+    /// Staged, waiting for a command. Descriptor: the root of its `/tmp`.
     Ready,
     /// Staging failed: what was being done, errno.
     Broken {

@@ -1,0 +1,15 @@
+//! Profile + task → container spec and task spec: pure, with golden files (PR-12).
+//!
+//! - [`container`]: what the container and its leases are made of.
+//! - [`task`]: what one command gets.
+//! - [`layout`]: paths that are the same in every sandbox.
+//! - [`oci`]: the configuration that libcontainer gets, and the merge of both
+//!   specs that `orch spec` prints.
+
+pub mod container;
+pub mod layout;
+pub mod oci;
+pub mod task;
+
+pub use container::{ContainerSpec, ImageFacts, container};
+pub use task::{TaskSpec, task};

@@ -1,0 +1,97 @@
+//! OCI runtime configurations (runtime-spec 1.0.2).
+
+use std::path::{Path, PathBuf};
+
+use oci_spec::OciSpecError;
+use oci_spec::runtime::{
+    LinuxBuilder, LinuxIdMappingBuilder, LinuxNamespaceBuilder, LinuxNamespaceType, MountBuilder,
+    ProcessBuilder, RootBuilder, Spec, SpecBuilder, UserBuilder,
+};
+
+/// First host id of a container's range, and how many follow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ids {
+    /// First id on the host.
+    pub first: u32,
+    /// How many.
+    pub count: u32,
+}
+
+/// What libcontainer makes: a user, a mount and a pid namespace around a root
+/// that stands already. No resources, no cgroup path, no id-mapped mounts and no
+/// seccomp: those are the engine's and the guest's (design §4, H3, H18).
+///
+/// # Errors
+/// A value that the OCI types refuse.
+pub fn for_libcontainer(root: &Path, ids: Ids) -> Result<Spec, OciSpecError> {
+    let mapping = LinuxIdMappingBuilder::default()
+        .container_id(0_u32)
+        .host_id(ids.first)
+        .size(ids.count)
+        .build()?;
+    let namespaces = [
+        LinuxNamespaceType::User,
+        LinuxNamespaceType::Mount,
+        LinuxNamespaceType::Pid,
+    ]
+    .into_iter()
+    .map(|kind| LinuxNamespaceBuilder::default().typ(kind).build())
+    .collect::<Result<Vec<_>, _>>()?;
+    let linux = LinuxBuilder::default()
+        .namespaces(namespaces)
+        .uid_mappings(vec![mapping])
+        .gid_mappings(vec![mapping])
+        .masked_paths(Vec::new())
+        .readonly_paths(Vec::new())
+        .rootfs_propagation("private")
+        .build()?;
+    let process = ProcessBuilder::default()
+        .args(vec!["orch-guest".to_owned()])
+        .env(Vec::new())
+        .cwd("/")
+        .user(UserBuilder::default().uid(0_u32).gid(0_u32).build()?)
+        .no_new_privileges(true)
+        .capabilities(guest_capabilities()?)
+        .rlimits(Vec::new())
+        .build()?;
+    SpecBuilder::default()
+        .version("1.0.2")
+        .root(RootBuilder::default().path(root).readonly(true).build()?)
+        .mounts(vec![
+            MountBuilder::default()
+                .destination(PathBuf::from("/proc"))
+                .typ("proc")
+                .source("proc")
+                .options(["nosuid", "nodev", "noexec"].map(str::to_owned).to_vec())
+                .build()?,
+        ])
+        .process(process)
+        .linux(linux)
+        .build()
+}
+
+/// What staging a lease needs, all of it only within the container's own user
+/// namespace; nothing is inheritable or ambient (H13).
+fn guest_capabilities() -> Result<oci_spec::runtime::LinuxCapabilities, OciSpecError> {
+    use oci_spec::runtime::{Capability, LinuxCapabilitiesBuilder};
+    let set: std::collections::HashSet<Capability> = [
+        Capability::Chown,
+        Capability::DacOverride,
+        Capability::Fowner,
+        Capability::Kill,
+        Capability::NetAdmin,
+        Capability::Setgid,
+        Capability::Setpcap,
+        Capability::Setuid,
+        Capability::SysAdmin,
+        Capability::SysChroot,
+    ]
+    .into();
+    LinuxCapabilitiesBuilder::default()
+        .bounding(set.clone())
+        .effective(set.clone())
+        .permitted(set)
+        .inheritable(std::collections::HashSet::new())
+        .ambient(std::collections::HashSet::new())
+        .build()
+}
