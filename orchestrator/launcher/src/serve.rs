@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::time::Instant;
 
-use orch_wire::launch::{Create, Failure, Reply, Request};
+use orch_wire::launch::{CgroupUsage, Create, Failure, Reply, Request};
 use orch_wire::{Channel, WireError};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
@@ -24,6 +24,12 @@ struct Container {
     execs: Vec<u32>,
     /// Held as long as the container is: the lock on its uid range.
     _range: OwnedFd,
+}
+
+struct Made {
+    guest: OwnedFd,
+    reply: Reply,
+    fds: Vec<OwnedFd>,
 }
 
 struct Launcher {
@@ -105,15 +111,23 @@ impl Launcher {
             Request::Usage { id, exec } => self.cgroup(&id, exec, |cgroups, _| {
                 Ok((Reply::Usage(cgroups.usage(&id, exec)), Vec::new()))
             }),
-            Request::End { id, exec } => self.cgroup(&id, exec, |cgroups, _| {
-                let empty = cgroups.kill(&id, exec);
-                let usage = cgroups.usage(&id, exec);
-                let removed = empty && cgroups.remove(&id, exec);
-                Ok((Reply::Ended { usage, removed }, Vec::new()))
-            }),
+            Request::End { id, exec } => {
+                let ended = self.cgroup(&id, exec, |cgroups, _| {
+                    let empty = cgroups.kill(&id, exec);
+                    let usage = cgroups.usage(&id, exec);
+                    let removed = empty && cgroups.remove(&id, exec);
+                    Ok((Reply::Ended { usage, removed }, Vec::new()))
+                });
+                if let (Ok((Reply::Ended { removed: true, .. }, _)), Some(container)) =
+                    (&ended, self.containers.get_mut(&id))
+                {
+                    container.execs.retain(|other| *other != exec);
+                }
+                ended
+            }
             Request::Destroy { id } => {
-                let left = self.destroy(&id);
-                Ok((Reply::Destroyed { left }, Vec::new()))
+                let (usage, left) = self.destroy(&id);
+                Ok((Reply::Destroyed { usage, left }, Vec::new()))
             }
         };
         answered.unwrap_or_else(|failure| (Reply::Failed(failure), Vec::new()))
@@ -156,43 +170,40 @@ impl Launcher {
             return Err(io::Error::from_raw_os_error(libc::EINVAL))
                 .during(|| "read the request".to_owned());
         };
-        let made = self.fork_worker(create, control, &sources);
-        let ((pid, stages), guest) = match made {
-            Ok(made) => made,
+        match self.fork_worker(create, control, &sources) {
+            Ok(made) => {
+                self.containers.insert(
+                    create.id.clone(),
+                    Container {
+                        guest: made.guest,
+                        host_id: create.host_id,
+                        execs: create.first.iter().map(|(exec, _)| *exec).collect(),
+                        _range: range,
+                    },
+                );
+                Ok((made.reply, made.fds))
+            }
             Err(failure) => {
                 if let Ok(cgroups) = &self.cgroups {
                     cgroups.remove_all(&create.id);
                 }
-                return Err(failure);
+                Err(failure)
             }
-        };
-        let copy = rustix::io::fcntl_dupfd_cloexec(&guest, 10)
-            .during(|| "copy the guest's handle".to_owned());
-        self.containers.insert(
-            create.id.clone(),
-            Container {
-                guest,
-                host_id: create.host_id,
-                execs: Vec::new(),
-                _range: range,
-            },
-        );
-        Ok((Reply::Created { pid, stages }, vec![copy?]))
+        }
     }
 
-    /// Runs the worker and takes the guest over from it.
+    /// Runs the worker, makes the control group of the first exec meanwhile, and
+    /// takes the guest over from the worker.
     fn fork_worker(
         &self,
         create: &Create,
         control: OwnedFd,
         sources: &[OwnedFd],
-    ) -> Result<(worker::Made, OwnedFd), Failure> {
+    ) -> Result<Made, Failure> {
         let during = || "fork a worker".to_owned();
-        let nest = self
-            .cgroups
-            .as_ref()
-            .map_err(Clone::clone)?
-            .prepare(&create.id, create.host_id + LEASE_ID)?;
+        let cgroups = self.cgroups.as_ref().map_err(Clone::clone)?;
+        let lease_uid = create.host_id + LEASE_ID;
+        let nest = cgroups.prepare(&create.id, lease_uid)?;
         let (ours, theirs) = socketpair(
             AddressFamily::UNIX,
             SocketType::STREAM,
@@ -217,6 +228,11 @@ impl Launcher {
             unsafe { libc::_exit(i32::from(sent.is_err())) }
         }
         drop((theirs, control));
+        let joined = create
+            .first
+            .as_ref()
+            .map(|(exec, limits)| cgroups.create(&create.id, *exec, lease_uid, limits))
+            .transpose();
         let answer = Channel::new(ours).recv::<Result<worker::Made, Failure>>();
         let guest = match answer {
             // The worker is not reaped yet, so the guest's number is still its own.
@@ -231,29 +247,57 @@ impl Launcher {
         // SAFETY: the child is ours and not reaped yet.
         unsafe { libc::waitpid(pid, std::ptr::null_mut(), 0) };
         process::reap();
-        guest
+        let ((pid, stages), guest) = guest?;
+        let copy = rustix::io::fcntl_dupfd_cloexec(&guest, 10)
+            .during(|| "copy the guest's handle".to_owned());
+        match (joined, copy) {
+            (Ok(joined), Ok(copy)) => {
+                let (fds, missing) = joined.map_or_else(Default::default, |j| (j.fds, j.missing));
+                Ok(Made {
+                    guest,
+                    reply: Reply::Created {
+                        pid,
+                        unified: cgroups.unified(),
+                        missing,
+                        stages,
+                    },
+                    fds: std::iter::once(copy).chain(fds).collect(),
+                })
+            }
+            (Err(failure), _) | (_, Err(failure)) => {
+                end(&guest);
+                Err(failure)
+            }
+        }
     }
 
     /// Kills the guest, and with its pid namespace everything in it; then the
     /// control groups, which also hold whatever got out of that namespace.
-    fn destroy(&mut self, id: &str) -> Vec<String> {
+    fn destroy(&mut self, id: &str) -> (Vec<(u32, CgroupUsage)>, Vec<String>) {
         let Some(container) = self.containers.remove(id) else {
-            return Vec::new();
+            return Default::default();
         };
-        let mut left = Vec::new();
-        process::kill(&container.guest);
-        if !process::wait(&container.guest, Instant::now() + process::PATIENCE) {
+        let (mut usage, mut left) = (Vec::new(), Vec::new());
+        if !end(&container.guest) {
             left.push("the guest has not ended".to_owned());
         }
-        process::reap();
         if let Ok(cgroups) = &self.cgroups {
             for exec in container.execs {
-                if !cgroups.kill(id, exec) {
+                if !cgroups.is_empty(id, exec) && !cgroups.kill(id, exec) {
                     left.push(format!("processes of exec {exec}"));
                 }
+                usage.push((exec, cgroups.usage(id, exec)));
             }
             left.extend(cgroups.remove_all(id));
         }
-        left
+        (usage, left)
     }
+}
+
+/// Kills a guest, and with its pid namespace everything in it.
+fn end(guest: &OwnedFd) -> bool {
+    process::kill(guest);
+    let ended = process::wait(guest, Instant::now() + process::PATIENCE);
+    process::reap();
+    ended
 }

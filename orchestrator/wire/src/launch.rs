@@ -44,6 +44,8 @@ pub struct Create {
     pub stage: Bytes,
     /// System-call filter of the guest, as the kernel takes it (seccomp(2)).
     pub guest_filter: Bytes,
+    /// First exec, whose control group is made while the container is.
+    pub first: Option<(u32, CgroupLimits)>,
 }
 
 /// What the daemon asks of the launcher.
@@ -118,10 +120,15 @@ pub struct Failure {
 /// What the launcher answers; one reply to each request, in order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Reply {
-    /// The container runs. Descriptor: pidfd of its guest.
+    /// The container runs. Descriptors: pidfd of its guest, then those of
+    /// [`Reply::Cgroup`] for its first exec.
     Created {
         /// Process id of the guest on the host.
         pid: i32,
+        /// Whether control groups are version 2.
+        unified: bool,
+        /// Limits of the first exec that this host cannot keep, by name.
+        missing: Vec<String>,
         /// How long each stage took: name, microseconds.
         stages: Vec<(String, u64)>,
     },
@@ -144,6 +151,8 @@ pub enum Reply {
     },
     /// Nothing of the container is left.
     Destroyed {
+        /// Counters of each exec that had not ended, at its end.
+        usage: Vec<(u32, CgroupUsage)>,
         /// What could not be removed, in words.
         left: Vec<String>,
     },

@@ -34,7 +34,8 @@ pub fn signal_all(directory: &Path) {
     }
 }
 
-fn pids(directory: &Path) -> Vec<i32> {
+/// Process ids in the group, as this process sees them.
+pub fn pids(directory: &Path) -> Vec<i32> {
     std::fs::read_to_string(directory.join("cgroup.procs"))
         .unwrap_or_default()
         .lines()

@@ -113,6 +113,15 @@ impl Cgroups {
         }
     }
 
+    /// Whether no process is left in the group of one exec.
+    pub fn is_empty(&self, id: &str, exec: u32) -> bool {
+        let group = match self {
+            Self::V1(found) => found.first(id, exec),
+            Self::V2(tree) => Some(tree.group(id, exec)),
+        };
+        group.is_none_or(|group| kill::pids(&group).is_empty())
+    }
+
     /// Removes the group of one exec; false when it is still there.
     pub fn remove(&self, id: &str, exec: u32) -> bool {
         match self {

@@ -66,6 +66,11 @@ impl Hierarchies {
         Some(self.with(controller)?.group(id, exec).join(file))
     }
 
+    /// The group in one hierarchy; a command joins all of them.
+    pub fn first(&self, id: &str, exec: u32) -> Option<PathBuf> {
+        self.0.first().map(|h| h.group(id, exec))
+    }
+
     pub fn create(&self, id: &str, exec: u32, limits: &CgroupLimits) -> Result<Joined, Failure> {
         let mut fds = Vec::new();
         for hierarchy in &self.0 {
@@ -157,7 +162,7 @@ impl Hierarchies {
         if let Some(pids) = self.path("pids", id, exec, "pids.max") {
             let _ = std::fs::write(pids, "0");
         }
-        let Some(group) = self.0.first().map(|h| h.group(id, exec)) else {
+        let Some(group) = self.first(id, exec) else {
             return true;
         };
         if let Some(state) = &freezer {

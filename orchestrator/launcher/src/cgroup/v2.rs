@@ -50,7 +50,7 @@ impl Tree {
         self.root.join(NAME)
     }
 
-    fn group(&self, id: &str, exec: u32) -> PathBuf {
+    pub fn group(&self, id: &str, exec: u32) -> PathBuf {
         self.base().join(id).join(exec.to_string())
     }
 
