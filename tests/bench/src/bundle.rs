@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::scratch::Scratch;
 
@@ -67,6 +67,34 @@ impl Bundle {
         ensure!(rootfs.is_dir(), "no directory {}", rootfs.display());
         fs::create_dir(scratch.path().join("state")).context("cannot create state")?;
         Ok(Self { scratch })
+    }
+
+    /// The least that any runtime can start: `program` in two namespaces over
+    /// the host's own directories. Who fails here is not able to run at all.
+    ///
+    /// # Errors
+    /// When the disk refuses.
+    pub fn least(program: &str) -> Result<Self> {
+        let mut mounts = vec![json!({"destination": "/proc", "type": "proc", "source": "proc"})];
+        for directory in ["/usr", "/bin", "/lib", "/lib64"] {
+            // On a merged system all but the first are links into it.
+            if let Ok(source) = fs::canonicalize(directory) {
+                mounts.push(json!({
+                    "destination": directory,
+                    "type": "bind",
+                    "source": source,
+                    "options": ["rbind", "ro"],
+                }));
+            }
+        }
+        let spec = json!({
+            "ociVersion": "1.0.2",
+            "process": {"user": {"uid": 0, "gid": 0}, "args": [program], "cwd": "/"},
+            "root": {"path": "rootfs"},
+            "mounts": mounts,
+            "linux": {"namespaces": [{"type": "pid"}, {"type": "mount"}]},
+        });
+        Self::of(&serde_json::to_vec(&spec)?)
     }
 
     /// The bundle directory.

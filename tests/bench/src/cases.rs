@@ -54,7 +54,7 @@ impl Stand {
 pub fn all(stand: &Stand, wants: &dyn Fn(&str) -> bool) -> Vec<Case> {
     let mut cases = run::cases(stand, wants);
     cases.extend(stages::cases(stand));
-    cases.extend(count::cases(stand));
+    cases.extend(count::cases(stand, wants));
     cases.retain(|case| wants(&case.name));
     cases
 }

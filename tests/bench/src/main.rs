@@ -90,11 +90,13 @@ fn built_directory() -> Result<PathBuf> {
     Ok(directory.to_owned())
 }
 
-/// The directory that Cargo marks as its own, above `built`.
+/// The topmost directory above `built` that Cargo marks as its own: with an
+/// explicit target the directory of that target carries the mark too.
 fn target_directory(built: &Path) -> Result<PathBuf> {
     built
         .ancestors()
-        .find(|directory| directory.join("CACHEDIR.TAG").is_file())
+        .filter(|directory| directory.join("CACHEDIR.TAG").is_file())
+        .last()
         .map(Path::to_owned)
         .context("no target directory above this program; say --into DIR")
 }

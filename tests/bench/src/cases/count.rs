@@ -12,7 +12,11 @@ use crate::program::{answers, find};
 use crate::scratch::Scratch;
 
 /// All system calls of the whole tree, next to those of runc.
-pub fn cases(stand: &Stand) -> Vec<Case> {
+pub fn cases(stand: &Stand, wants: &dyn Fn(&str) -> bool) -> Vec<Case> {
+    let name = "syscalls.strict";
+    if !wants(name) {
+        return vec![];
+    }
     let kind = find("strace")
         .filter(|strace| answers(strace, &["-f", "-qq", "-o", "/dev/null", "/bin/true"]))
         .map_or_else(
@@ -23,7 +27,7 @@ pub fn cases(stand: &Stand) -> Vec<Case> {
             |strace| counted(stand, &strace),
         );
     vec![Case {
-        name: "syscalls.strict".into(),
+        name: name.into(),
         unit: "calls",
         pace: Pace::BackToBack,
         bar: None,
@@ -33,7 +37,8 @@ pub fn cases(stand: &Stand) -> Vec<Case> {
 
 fn counted(stand: &Stand, strace: &Path) -> Kind {
     let orch = run::orch(stand);
-    let peer = find("runc").map(|runc| {
+    let able = |runc: &PathBuf| run::able(runc).is_ok();
+    let peer = find("runc").filter(able).map(|runc| {
         let stand = stand.clone();
         let sampler = counter(strace.into(), move || run::runtime(&runc, &stand));
         Peer {

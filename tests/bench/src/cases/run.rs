@@ -7,6 +7,7 @@ use std::path::Path;
 use anyhow::Result;
 
 use super::{NOTHING, Stand};
+use crate::bundle::Bundle;
 use crate::case::{Bar, Case, Kind, Pace, Peer, Sampler};
 use crate::docker::Image;
 use crate::invocation::{FRESH_ID, Invocation};
@@ -83,6 +84,7 @@ fn sampler(stand: &Stand, peer: &str) -> std::result::Result<Sampler, String> {
         }
         "docker" => docker(&program),
         _ => {
+            able(&program)?;
             let stand = stand.clone();
             let mut ready = None;
             Ok(Box::new(move || {
@@ -96,10 +98,23 @@ fn sampler(stand: &Stand, peer: &str) -> std::result::Result<Sampler, String> {
     }
 }
 
-/// An OCI runtime on the very container that orch would make. Its state lies
-/// in the bundle: nothing of the machine's own containers is touched.
+/// An OCI runtime on the very container that orch would make.
 pub fn runtime(program: &Path, stand: &Stand) -> Result<Invocation> {
-    let bundle = stand.bundle()?;
+    Ok(started_by(program, stand.bundle()?))
+}
+
+/// Whether a runtime can start anything here, and why not. Known to fail: crun
+/// where both versions of cgroups have controllers.
+pub fn able(program: &Path) -> std::result::Result<(), String> {
+    Bundle::least(NOTHING)
+        .and_then(|bundle| started_by(program, &bundle).time())
+        .map(|_| ())
+        .map_err(|error| format!("cannot start the least container here: {error:#}"))
+}
+
+/// The runtime's state lies in the bundle: nothing of the machine's own
+/// containers is touched.
+fn started_by(program: &Path, bundle: &Bundle) -> Invocation {
     let state = bundle.state();
     let root = [OsStr::new("--root"), state.as_os_str()];
     let run = [
@@ -109,7 +124,7 @@ pub fn runtime(program: &Path, stand: &Stand) -> Result<Invocation> {
         OsStr::new(FRESH_ID),
     ];
     let delete = ["delete", "--force", FRESH_ID].map(OsStr::new);
-    Ok(Invocation::new(program, root.iter().chain(&run)).rescued_by(root.iter().chain(&delete)))
+    Invocation::new(program, root.iter().chain(&run)).rescued_by(root.iter().chain(&delete))
 }
 
 /// The walls that bwrap can build without a spec; no limits, no filter.
