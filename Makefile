@@ -1,0 +1,81 @@
+# `make help` lists the targets. Everything runs from the root of the clone,
+# with relative paths, so a space in its own path does no harm.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+
+# Where a toolchain that `make setup` or the user installed may lie.
+export PATH := $(HOME)/.cargo/bin:$(PATH)
+
+TARGET := $(or $(CARGO_TARGET_DIR),target)
+# Not $$(abspath): make splits at spaces.
+ABSOLUTE := $(if $(filter /%,$(TARGET)),$(TARGET),$(CURDIR)/$(TARGET))
+TRIPLE := x86_64-unknown-linux-gnu
+ORCH   := $(TARGET)/$(TRIPLE)/release/orch
+DEMO   := $(TARGET)/demo
+# Namespaces, mounts and cgroups of the strict tier need root; nothing else here does.
+ROOT   := $(if $(filter 0,$(shell id -u)),,sudo)
+
+.PHONY: help
+help: ## print this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
+
+.PHONY: setup
+setup: ## check every tool, install what is missing (Debian, Ubuntu)
+	@tests/setup build test
+
+.PHONY: setup-build
+setup-build: ## the same for building and the demo alone
+	@tests/setup build
+
+.PHONY: build
+build: setup-build ## build the orch binary
+	@cargo build --release --locked -p orch
+
+.PHONY: demo
+demo: build ## run a script on a real file in the strict sandbox, show result and receipt
+	@rm -rf "$(DEMO)"
+	@mkdir -p "$(DEMO)/out"
+	@echo '--- the task: examples/lockfile_report.py reads Cargo.lock, profile strict'
+	@$(ROOT) "$(ORCH)" run --profile strict \
+		--mount Cargo.lock:/workspace/Cargo.lock \
+		--mount examples/lockfile_report.py:/workspace/lockfile_report.py \
+		--out "$(DEMO)/out" --receipt "$(DEMO)/receipt.json" \
+		-- python3 /workspace/lockfile_report.py /workspace/Cargo.lock
+	@echo; echo '--- copied out of /tmp/out: $(DEMO)/out'
+	@ls -l "$(DEMO)/out"
+	@echo; cat "$(DEMO)/out/report.md"
+	@echo; echo '--- the receipt: $(DEMO)/receipt.json'
+	@cat "$(DEMO)/receipt.json"; echo
+
+.PHONY: test
+test: setup test-unit test-privileged ## run every test
+
+.PHONY: test-unit
+test-unit: ## run the tests that need no privileges
+	@cargo test --workspace --exclude orch-suite --locked --no-fail-fast
+
+.PHONY: test-privileged
+test-privileged: build ## run the tests that make real sandboxes (root, or sudo)
+	@cargo build --locked -p orch-suite
+	@$(ROOT) env ORCH_BIN="$(ABSOLUTE)/$(TRIPLE)/release/orch" \
+		ORCH_MUST_RUN="$${ORCH_MUST_RUN:-}" \
+		"$(TARGET)/$(TRIPLE)/debug/orch-suite"
+
+.PHONY: lint
+lint: ## formatting, clippy, dependencies, docs, file sizes, shell scripts
+	@tests/lint
+
+.PHONY: bench
+bench: build ## measure against runc, crun, youki, bwrap and docker (BENCH='--filter runc')
+	@cargo build --release --locked -p orch-bench
+	@$(ROOT) "$(TARGET)/$(TRIPLE)/release/orch-bench" $(BENCH)
+
+.PHONY: bench-smoke
+bench-smoke: BENCH := --smoke
+bench-smoke: bench ## prove in a few runs that the harness works
+
+.PHONY: clean
+clean: ## remove everything that was built
+	@cargo clean
