@@ -3,17 +3,25 @@
 //! No clock, no files, no environment, no unsafe code: everything in here takes
 //! values and returns values, so that it can be tested without root.
 //!
-//! - [`profile`]: the effective profile, every field resolved.
+//! - [`network`], [`reserved`]: rules for destinations, and what is not public.
+//! - [`paths`], [`quantity`], [`variable`]: how paths, amounts and variables are written.
+//! - [`yaml`]: YAML with the place of every complaint.
 //! - [`task`]: what somebody asks to be run.
 //! - [`receipt`]: what is known about it afterwards.
 //! - [`error`]: the one error shape, with the catalogue of its codes.
 #![forbid(unsafe_code)]
 
 pub mod error;
+pub mod network;
+pub mod paths;
 pub mod profile;
+pub mod quantity;
 pub mod receipt;
 pub mod spec;
+pub mod reserved;
 pub mod task;
+pub mod variable;
+pub mod yaml;
 
 pub use error::{Code, Error};
 pub use profile::{Profile, Tier};

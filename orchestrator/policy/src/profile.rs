@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use crate::paths::json;
+
 /// The three tiers, from the one that allows most to the one that allows least.
 #[derive(
     Debug,
@@ -58,7 +60,7 @@ pub enum Image {
     /// Named read-only binds of the host (`/usr`, `/bin`, `/lib*`) and a synthesised `/etc`.
     Host,
     /// A directory of the host that holds a root file system.
-    Dir(PathBuf),
+    Dir(#[serde(serialize_with = "json::path")] PathBuf),
 }
 
 /// Who may get a container that has been used (PR-32, PO-07).
@@ -111,8 +113,10 @@ pub enum NetworkDefault {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Mount {
     /// Path inside the sandbox, absolute.
+    #[serde(serialize_with = "json::path")]
     pub path: PathBuf,
     /// Path on the host, absolute; absent where `path` means the image's own tree.
+    #[serde(serialize_with = "json::option")]
     pub source: Option<PathBuf>,
     /// Read-only unless said otherwise.
     pub mode: Access,
@@ -191,14 +195,17 @@ pub struct Profile {
     /// Whether `/` can be written (thrown away afterwards) or only read (PR-03, PR-06).
     pub root: Access,
     /// Host folder that becomes the workspace where the caller names none (PR-13).
+    #[serde(serialize_with = "json::option")]
     pub workspace: Option<PathBuf>,
     /// Whether the workspace can be written (PR-06, PR-09).
     pub workspace_mode: Access,
     /// Host directory for temporary files; absent means a tmpfs (PR-14).
+    #[serde(serialize_with = "json::option")]
     pub tmpdir: Option<PathBuf>,
     /// Further host paths, in order; a later one shadows an earlier one (FS-06).
     pub mounts: Vec<Mount>,
     /// Host paths that are never mounted and are masked inside (PR-16); `~` resolved.
+    #[serde(serialize_with = "json::list")]
     pub deny_paths: Vec<PathBuf>,
     /// Who a task may talk to.
     pub network: Network,
