@@ -3,6 +3,11 @@
 //! No clock, no files, no environment, no unsafe code: everything in here takes
 //! values and returns values, so that it can be tested without root.
 //!
+//! From text to a profile: [`layer`] reads one file of the shape in [`file`],
+//! [`extends`] chains files, `resolve` makes one [`profile`] of them, [`compare`]
+//! measures it against its tier; [`load`] does all of that, [`builtin`] does it
+//! for the shipped ones. The rest:
+//!
 //! - [`network`], [`reserved`]: rules for destinations, and what is not public.
 //! - [`paths`], [`quantity`], [`variable`]: how paths, amounts and variables are written.
 //! - [`yaml`]: YAML with the place of every complaint.
@@ -11,7 +16,13 @@
 //! - [`error`]: the one error shape, with the catalogue of its codes.
 #![forbid(unsafe_code)]
 
+pub mod builtin;
+pub mod compare;
 pub mod error;
+pub mod extends;
+pub mod file;
+pub mod layer;
+pub mod load;
 pub mod network;
 pub mod paths;
 pub mod profile;
@@ -19,6 +30,7 @@ pub mod quantity;
 pub mod receipt;
 pub mod spec;
 pub mod reserved;
+mod resolve;
 pub mod task;
 pub mod variable;
 pub mod yaml;
