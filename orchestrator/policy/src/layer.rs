@@ -23,7 +23,8 @@ impl std::fmt::Display for Label {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Label::Builtin(name) => write!(f, "builtin {name}"),
-            Label::File(file) => f.write_str(file),
+            // A file name can hold anything, a terminal's codes included.
+            Label::File(file) => write!(f, "{}", file.escape_debug()),
         }
     }
 }

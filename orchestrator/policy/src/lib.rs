@@ -10,6 +10,9 @@
 //!
 //! - [`network`], [`reserved`]: rules for destinations, and what is not public.
 //! - [`paths`], [`quantity`], [`variable`]: how paths, amounts and variables are written.
+//! - [`limits`]: what is in force for one task, and who set it.
+//! - [`fields`], [`provenance`], [`schema`], [`digest`]: a profile shown, explained,
+//!   described and named.
 //! - [`yaml`]: YAML with the place of every complaint.
 //! - [`task`]: what somebody asks to be run.
 //! - [`receipt`]: what is known about it afterwards.
@@ -18,19 +21,24 @@
 
 pub mod builtin;
 pub mod compare;
+pub mod digest;
 pub mod error;
 pub mod extends;
+pub mod fields;
 pub mod file;
 pub mod layer;
+pub mod limits;
 pub mod load;
 pub mod network;
 pub mod paths;
 pub mod profile;
+pub mod provenance;
 pub mod quantity;
 pub mod receipt;
 pub mod spec;
 pub mod reserved;
 mod resolve;
+pub mod schema;
 pub mod task;
 pub mod variable;
 pub mod yaml;

@@ -37,16 +37,19 @@ pub struct ProfileFile {
     /// Ceilings of one task. May stand inside `sandbox` instead, not in both places.
     pub limits: Option<LimitsFile>,
     /// Wall clock of the whole task (PR-23): whole seconds, or a duration such as 10m.
-    /// 1 second to 365 days. May stand inside `sandbox` instead.
+    /// 1 ms to 365 days. May stand inside `sandbox` instead.
+    #[schemars(extend("minimum" = 1, "maximum" = r::SECONDS.max))]
     pub timeout_seconds: Option<Scalar>,
     /// Wall clock of one command, at most the task's, which is the default: whole
     /// seconds, or a duration such as 30s. May stand inside `sandbox` instead.
+    #[schemars(extend("minimum" = 1, "maximum" = r::SECONDS.max))]
     pub command_timeout_seconds: Option<Scalar>,
     /// The environment of a task, which starts empty (PX-03).
     pub env: Option<EnvFile>,
     /// System-call table: loose, standard or strict; not looser than the tier.
     pub syscalls: Option<TierName>,
     /// User inside the sandbox, `uid` or `uid:gid`, each 0 to 65533; gid defaults to uid.
+    #[schemars(extend("minimum" = r::ID.min, "maximum" = r::ID.max))]
     pub user: Option<Scalar>,
     /// Host name inside the sandbox: letters, digits and hyphens, 1 to 63 characters.
     pub hostname: Option<String>,
@@ -149,6 +152,7 @@ pub struct LimitsFile {
     #[schemars(range(min = r::SECONDS.min, max = r::SECONDS.max))]
     pub cpu_seconds: Option<Whole>,
     /// CPU bandwidth: CPUs such as 1.5, or thousandths such as 500m; 0.01 to 1024.
+    #[schemars(extend("minimum" = 0.01, "maximum" = 1024))]
     pub cpus: Option<Scalar>,
     /// Memory including in-memory files, MiB; swap is never given (PR-20).
     #[schemars(range(min = r::MEMORY_MB.min, max = r::MEMORY_MB.max))]

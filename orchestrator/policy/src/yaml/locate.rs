@@ -51,8 +51,8 @@ impl fmt::Display for Path {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (i, step) in self.0.iter().enumerate() {
             match step {
-                Step::Key(key) if i == 0 => f.write_str(key)?,
-                Step::Key(key) => write!(f, ".{key}")?,
+                Step::Key(key) if i == 0 => write!(f, "{}", key.escape_debug())?,
+                Step::Key(key) => write!(f, ".{}", key.escape_debug())?,
                 Step::Item(index) => write!(f, "[{index}]")?,
             }
         }
