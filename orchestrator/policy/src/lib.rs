@@ -39,6 +39,7 @@ pub mod spec;
 pub mod reserved;
 mod resolve;
 pub mod schema;
+pub mod syscalls;
 pub mod task;
 pub mod variable;
 pub mod yaml;
