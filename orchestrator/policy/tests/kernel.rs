@@ -61,17 +61,17 @@ fn confined(tier: Tier, program: &str, args: &[&str]) -> Output {
         syscalls::lease(tier),
         syscalls::task(tier),
     ];
-    let stack = stack.map(|p: Result<Program, _>| p.unwrap().bytes());
+    let stack = stack.map(|p: Result<Program, _>| p.unwrap());
     let mut command = Command::new(program);
     command.args(args);
     // SAFETY: between fork and exec only the two system calls are made; the
-    // bytes were prepared before and nothing allocates.
+    // programs were prepared before and nothing allocates.
     unsafe {
         command.pre_exec(move || {
             if prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 {
                 return Err(io::Error::last_os_error());
             }
-            stack.iter().try_for_each(|bytes| load(bytes))
+            stack.iter().try_for_each(|program| load(program.bytes()))
         });
     }
     command.output().unwrap()

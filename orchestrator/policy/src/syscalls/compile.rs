@@ -50,10 +50,7 @@ pub(super) fn compile(table: &Table) -> Result<Program, Error> {
         stmt(LOAD, OFFSET_NUMBER),
     ];
     code.extend(tree(&ranges)?);
-    if code.len() >= Program::MAX {
-        return Err(fault("program", format!("{} instructions", code.len())));
-    }
-    Ok(Program::new(code))
+    Program::assemble(&code)
 }
 
 fn stmt(code: u16, value: u32) -> Instruction {

@@ -4,7 +4,7 @@
 //! set of calls; what differs is which errno some refusals give, and other ABIs
 //! (docs/syscalls.md, "What `orch spec` prints").
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use oci_spec::runtime::{
     Arch, LinuxSeccomp, LinuxSeccompAction, LinuxSeccompArg, LinuxSeccompArgBuilder,
@@ -17,9 +17,10 @@ use super::verdict::{Check, Compare, Test, Verdict};
 use crate::error::Error;
 use crate::profile::Tier;
 
-/// What an argument must look like: mask and value under it, by index. An OCI
-/// rule holds one condition for each argument, so this is one rule.
-type Cell = BTreeMap<u8, (u32, u32)>;
+/// What the six arguments must look like: for each a mask and the value under
+/// it; mask 0 is any value. An OCI rule holds one condition for each argument, so
+/// this is one rule.
+type Cell = [(u32, u32); 6];
 
 /// The filter of a tier's tasks for runc, crun and youki.
 ///
@@ -33,7 +34,7 @@ pub fn oci(tier: Tier) -> Result<LinuxSeccomp, Error> {
 
     let mut plain = Vec::new();
     let mut refused: BTreeMap<u16, Vec<String>> = BTreeMap::new();
-    let mut checked: BTreeMap<BTreeSet<Cell>, Vec<String>> = BTreeMap::new();
+    let mut checked: BTreeMap<Vec<Cell>, Vec<String>> = BTreeMap::new();
     for (name, number) in calls {
         // Two reasons to leave a name out: libseccomp would skip it anyway, and
         // a call that it does not know falls to the default, which refuses.
@@ -57,8 +58,10 @@ pub fn oci(tier: Tier) -> Result<LinuxSeccomp, Error> {
     for (cells, names) in checked {
         for cell in cells {
             let args = cell
-                .iter()
-                .map(|(arg, (mask, value))| condition(*arg, *mask, *value))
+                .into_iter()
+                .enumerate()
+                .filter(|(_, (mask, _))| *mask != 0)
+                .map(|(arg, (mask, value))| condition(arg, mask, value))
                 .collect::<Result<Vec<_>, _>>()?;
             let allow = LinuxSeccompAction::ScmpActAllow;
             rules.push(rule(names.clone(), allow, None, Some(args))?);
@@ -94,7 +97,7 @@ fn rule(
     rule.build().map_err(|e| fault("oci", e))
 }
 
-fn condition(arg: u8, mask: u32, value: u32) -> Result<LinuxSeccompArg, Error> {
+fn condition(arg: usize, mask: u32, value: u32) -> Result<LinuxSeccompArg, Error> {
     LinuxSeccompArgBuilder::default()
         .index(arg)
         .value(u64::from(mask))
@@ -109,10 +112,10 @@ fn condition(arg: u8, mask: u32, value: u32) -> Result<LinuxSeccompArg, Error> {
 /// OCI has no "refuse these, allow the rest" for one call, because libseccomp
 /// lets an unconditional rule swallow the conditional ones. So every check is
 /// turned round: not (a and b) is (not a) or (not b).
-fn allowed(checks: &[Check]) -> BTreeSet<Cell> {
-    let mut cells = BTreeSet::from([Cell::new()]);
+fn allowed(checks: &[Check]) -> Vec<Cell> {
+    let mut cells = vec![Cell::default()];
     for check in checks {
-        let mut next = BTreeSet::new();
+        let mut next = Vec::new();
         for compare in &check.when {
             for (mask, value) in opposite(compare) {
                 let narrowed = cells
@@ -121,7 +124,7 @@ fn allowed(checks: &[Check]) -> BTreeSet<Cell> {
                 next.extend(narrowed);
             }
         }
-        cells = drop_covered(&next);
+        cells = drop_covered(next);
     }
     cells
 }
@@ -174,26 +177,33 @@ fn complement(
 
 /// The cell with one more condition; nothing where the two contradict each other.
 fn narrow(cell: &Cell, arg: u8, mask: u32, value: u32) -> Option<Cell> {
-    let (old_mask, old_value) = cell.get(&arg).copied().unwrap_or((0, 0));
+    let mut cell = *cell;
+    let (old_mask, old_value) = cell[usize::from(arg)];
     if (old_value ^ value) & old_mask & mask != 0 {
         return None;
     }
-    let mut cell = cell.clone();
-    cell.insert(arg, (old_mask | mask, old_value | value));
+    cell[usize::from(arg)] = (old_mask | mask, old_value | value);
     Some(cell)
 }
 
-/// Leaves out every cell that lies inside another one.
-fn drop_covered(cells: &BTreeSet<Cell>) -> BTreeSet<Cell> {
+/// Leaves out every cell that lies inside another one, and sorts the rest.
+fn drop_covered(mut cells: Vec<Cell>) -> Vec<Cell> {
     let inside = |small: &Cell, large: &Cell| {
-        large.iter().all(|(arg, (mask, value))| {
-            let (own_mask, own_value) = small.get(arg).copied().unwrap_or((0, 0));
-            own_mask & mask == *mask && own_value & mask == *value
-        })
+        small
+            .iter()
+            .zip(large)
+            .all(|((own_mask, own_value), (mask, value))| {
+                own_mask & mask == *mask && own_value & mask == *value
+            })
     };
-    let kept = cells.iter().filter(|cell| {
-        let mut others = cells.iter().filter(|other| other != cell);
-        !others.any(|other| inside(cell, other))
-    });
-    kept.cloned().collect()
+    // Wide cells first: one that lies inside another has all its bits and more.
+    cells.sort_unstable_by_key(|cell| cell.iter().map(|(mask, _)| mask.count_ones()).sum::<u32>());
+    let mut kept: Vec<Cell> = Vec::new();
+    for cell in cells {
+        if !kept.iter().any(|other| inside(&cell, other)) {
+            kept.push(cell);
+        }
+    }
+    kept.sort_unstable();
+    kept
 }

@@ -54,11 +54,10 @@ impl Call {
 /// Runs a program; also says whether it looked at more than number and
 /// architecture, which keeps the kernel from caching the answer.
 pub(super) fn trace(program: &Program, call: &Call) -> (Answer, bool) {
-    let code = program.instructions();
-    assert!(code.len() <= 4096, "more than BPF_MAXINSNS");
+    assert!(program.size() <= 4096, "more than BPF_MAXINSNS");
     let (mut at, mut accumulator, mut looked) = (0_usize, 0_u32, false);
     loop {
-        let i = code.get(at).expect("a jump leaves the program");
+        let i = program.instruction(at).expect("a jump leaves the program");
         at += 1;
         let hit = match i.code {
             0x20 => {

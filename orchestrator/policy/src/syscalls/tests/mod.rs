@@ -3,6 +3,7 @@
 //! compiler.
 
 mod arguments;
+mod compiled;
 mod machine;
 mod numbers;
 mod oci;

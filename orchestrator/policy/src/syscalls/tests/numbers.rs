@@ -114,7 +114,7 @@ fn hot_calls_are_cacheable() {
             let answer = trace(program, &Call::native(number(call), &[]));
             assert_eq!(answer, (Answer::Allow, false), "{name} {call}");
         }
-        let size = program.instructions().len();
+        let size = program.size();
         assert!(size < Program::MAX / 4, "{name}: {size} instructions");
         assert_eq!(program.bytes().len(), size * 8);
     }
