@@ -1,1 +1,36 @@
+//! Containers, leases and commands, on Linux.
 //!
+//! - [`request`]: what is asked, and what comes back.
+//! - [`state`], [`range`]: what is kept on the host, and who has which user ids.
+//! - [`sealed`], [`launcher`]: the privileged process and how to talk to it.
+//! - [`image`], [`source`], [`container`]: from a spec to a container.
+//! - [`lease`]: one task's share of a container, and commands in it.
+//! - [`supervise`], [`stream`], [`ending`]: a running command, its streams, its end.
+//! - [`copy_out`]: results, taken without trusting whoever left them.
+//! - [`account`]: the receipt.
+//! - [`run`]: all of that for one task.
+//! - [`selftest`]: whether the controls of a tier hold here.
+
+pub mod account;
+pub mod container;
+pub mod copy_out;
+pub mod ending;
+pub mod image;
+pub mod interrupt;
+pub mod launcher;
+pub mod lease;
+pub mod range;
+pub mod request;
+pub mod run;
+pub mod sealed;
+pub mod selftest;
+pub mod source;
+pub mod state;
+pub mod stream;
+pub mod supervise;
+
+mod failure;
+mod random;
+
+pub use launcher::Engine;
+pub use state::StateDir;

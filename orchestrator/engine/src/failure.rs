@@ -1,0 +1,70 @@
+//! Errors of the kernel and of the launcher in the one shape of this project.
+
+use std::io;
+
+use orch_policy::{Code, Error};
+use orch_wire::WireError;
+use orch_wire::launch::Failure;
+
+/// errno values that say: the host has run out of something.
+const EXHAUSTED: &[i32] = &[
+    libc::ENOSPC,
+    libc::EDQUOT,
+    libc::ENOMEM,
+    libc::EMFILE,
+    libc::ENFILE,
+    libc::EAGAIN,
+];
+/// errno values that say: the host does not allow it.
+const REFUSED: &[i32] = &[libc::EPERM, libc::EACCES, libc::ENOSYS, libc::ENODEV];
+
+/// What the launcher could not do.
+pub fn launcher(failure: &Failure) -> Error {
+    let (code, remediation) = match failure.errno {
+        Some(libc::EXDEV) => (
+            Code::MountInvalid,
+            "make the target in the mounted folder first, or name a target outside of it",
+        ),
+        Some(libc::ELOOP) => (
+            Code::MountInvalid,
+            "name a target that does not lead through a symbolic link",
+        ),
+        Some(errno) if EXHAUSTED.contains(&errno) => (
+            Code::HostExhausted,
+            "free disk space, memory, processes or descriptors on the host and try again",
+        ),
+        _ if failure.step.contains("control group") || failure.step.contains("controller") => (
+            Code::CgroupFailed,
+            "run `orch doctor` to see which controllers this host has",
+        ),
+        Some(errno) if REFUSED.contains(&errno) => (
+            Code::HostUnsupported,
+            "run `orch doctor` to see what this host lacks, and as root where it says so",
+        ),
+        _ => (
+            Code::RuntimeFailed,
+            "run `orch doctor`; if it finds nothing, report this with the cause",
+        ),
+    };
+    Error::new(code, format!("cannot {}", failure.step), remediation).because(&failure.cause)
+}
+
+/// What the kernel said to the engine itself.
+pub fn kernel(step: impl std::fmt::Display, error: impl Into<io::Error>) -> Error {
+    let error: io::Error = error.into();
+    launcher(&Failure {
+        step: step.to_string(),
+        cause: error.to_string(),
+        errno: error.raw_os_error(),
+    })
+}
+
+/// The other end did not answer as it should.
+pub fn lost(who: &str, error: &WireError) -> Error {
+    Error::new(
+        Code::RuntimeFailed,
+        format!("the {who} is gone"),
+        "look for out-of-memory kills in the host's log, then try again",
+    )
+    .because(error)
+}
