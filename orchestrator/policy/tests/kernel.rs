@@ -54,6 +54,20 @@ fn load(bytes: &[u8]) -> io::Result<()> {
     }
 }
 
+/// Makes the command load these programs, in order, before it is executed.
+fn confine(command: &mut Command, filters: Vec<Program>) {
+    // SAFETY: between fork and exec only system calls are made; the programs were
+    // prepared before and nothing allocates.
+    unsafe {
+        command.pre_exec(move || {
+            if prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 {
+                return Err(io::Error::last_os_error());
+            }
+            filters.iter().try_for_each(|program| load(program.bytes()))
+        });
+    }
+}
+
 /// Runs a command under the guest's, the lease's and the task's filter of a tier.
 fn confined(tier: Tier, program: &str, args: &[&str]) -> Output {
     let stack = [
@@ -61,19 +75,9 @@ fn confined(tier: Tier, program: &str, args: &[&str]) -> Output {
         syscalls::lease(tier),
         syscalls::task(tier),
     ];
-    let stack = stack.map(|p: Result<Program, _>| p.unwrap());
     let mut command = Command::new(program);
     command.args(args);
-    // SAFETY: between fork and exec only the two system calls are made; the
-    // programs were prepared before and nothing allocates.
-    unsafe {
-        command.pre_exec(move || {
-            if prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 {
-                return Err(io::Error::last_os_error());
-            }
-            stack.iter().try_for_each(|program| load(program.bytes()))
-        });
-    }
+    confine(&mut command, stack.map(Result::unwrap).into());
     command.output().unwrap()
 }
 
@@ -203,4 +207,73 @@ assert libc.syscall(317, 1, 0, at) == 0
 assert libc.syscall(63, ctypes.create_string_buffer(390)) == -1 and ctypes.get_errno() == 0x63
 "#;
     works("python3", &["-c", script]);
+}
+
+/// A call through `int 0x80` carries another architecture (group B, other ABIs):
+/// ENOSYS, or SIGSEGV where the kernel was built without IA32 emulation.
+#[test]
+fn i386_calls_give_enosys() {
+    let script = r#"
+import ctypes, mmap, os, signal
+code = b"\xb8\x14\x00\x00\x00\xcd\x80\xc3"  # mov eax, 20 (getpid); int 0x80; ret
+page = mmap.mmap(-1, 4096, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
+page.write(code)
+at = ctypes.addressof(ctypes.c_char.from_buffer(page))
+child = os.fork()
+if child == 0:
+    answer = ctypes.CFUNCTYPE(ctypes.c_int)(at)()
+    os._exit(1 if answer == -38 else 2 if answer == os.getpid() else 3)
+status = os.waitpid(child, 0)[1]
+print("absent" if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGSEGV else os.WEXITSTATUS(status))
+"#;
+    let free = Command::new("python3")
+        .args(["-c", script])
+        .output()
+        .unwrap();
+    let free = String::from_utf8(free.stdout).unwrap();
+    let expected = match free.trim() {
+        "absent" => "absent",
+        "2" => "1",
+        other => panic!("without a filter: {other}"),
+    };
+    assert_eq!(works("python3", &["-c", script]).trim(), expected);
+}
+
+/// What the guest does when it stages a lease, under the guest's filter, and what
+/// a lease can no longer do. `unshare` reaches the kernel in both or neither.
+#[test]
+fn the_guest_makes_namespaces_and_the_lease_does_not() {
+    let guest = syscalls::guest().unwrap();
+    let stage = [
+        "-Urmpfinu",
+        "sh",
+        "-c",
+        "mount -t tmpfs t /tmp && mount -t proc p /proc && umount /tmp",
+    ];
+    let run = |filters: Vec<Program>| {
+        let mut command = Command::new("unshare");
+        command.args(stage);
+        confine(&mut command, filters);
+        command.output().unwrap()
+    };
+    let free = run(Vec::new());
+    let staged = run(vec![guest.clone()]);
+    // Where users may make no namespaces, both fail alike and prove nothing.
+    let must = std::env::var_os("ORCH_MUST_RUN").is_some();
+    let error = String::from_utf8_lossy(&free.stderr);
+    assert!(free.status.success() || !must, "without a filter: {error}");
+    assert_eq!(
+        free.status,
+        staged.status,
+        "{}",
+        String::from_utf8_lossy(&staged.stderr)
+    );
+    for tier in [Tier::Loose, Tier::Standard, Tier::Strict] {
+        let leased = run(vec![guest.clone(), syscalls::lease(tier).unwrap()]);
+        let error = String::from_utf8_lossy(&leased.stderr).into_owned();
+        assert!(
+            error.contains("Operation not permitted"),
+            "{tier:?}: {error}"
+        );
+    }
 }
