@@ -10,6 +10,7 @@
 //!
 //! - [`network`], [`reserved`]: rules for destinations, and what is not public.
 //! - [`paths`], [`quantity`], [`variable`]: how paths, amounts and variables are written.
+//! - [`lint`]: what a profile may do and probably should not.
 //! - [`limits`]: what is in force for one task, and who set it.
 //! - [`fields`], [`provenance`], [`schema`], [`digest`]: a profile shown, explained,
 //!   described and named.
@@ -28,6 +29,7 @@ pub mod fields;
 pub mod file;
 pub mod layer;
 pub mod limits;
+pub mod lint;
 pub mod load;
 pub mod network;
 pub mod paths;

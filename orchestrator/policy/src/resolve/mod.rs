@@ -141,11 +141,7 @@ fn canonical_rules(pick: &Pick<'_, Vec<String>>) -> Result<Vec<String>, Error> {
             let remedy = error.remediation.clone();
             pick.layer.refuse(error.code, &path, error, remedy)
         })?;
-        let rule = rule.to_string();
-        // Said twice is meant once.
-        if !rules.contains(&rule) {
-            rules.push(rule);
-        }
+        rules.push(rule.to_string());
     }
     Ok(rules)
 }

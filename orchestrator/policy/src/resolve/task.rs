@@ -20,9 +20,7 @@ impl<'c> Resolver<'c> {
                     let message = format!("{name:?}: {cause}");
                     return Err(pick.layer.refuse(Code::EnvInvalid, &path, message, remedy));
                 }
-                if !names.contains(name) {
-                    names.push(name.clone());
-                }
+                names.push(name.clone());
             }
         }
         Ok(Env {
