@@ -336,8 +336,8 @@ pub fn check_tier(profile: &Profile, shipped: &Profile) -> Result<(), Vec<TooLoo
         };
         for mount in &profile.mounts {
             if mount.mode == Access::Rw {
-                let path = mount.path.display();
-                refuse("sandbox.mounts", format!("{path} can be written (PR-09)"));
+                let path = &mount.path;
+                refuse("sandbox.mounts", format!("{path:?} can be written (PR-09)"));
             }
         }
         if profile.uid == 0 || profile.gid == 0 {

@@ -7,8 +7,10 @@ use crate::yaml::node::Node;
 use crate::yaml::read::{Fault, ReadError, read};
 use crate::yaml::suggest::nearest;
 
-/// Largest profile file that is read, bytes.
-pub const MAX_BYTES: usize = 256 << 10;
+/// Largest profile file that is read, bytes. The YAML parser takes time in the
+/// square of the nesting, so this also bounds how long a hostile file can take
+/// (under a second for 64 KiB of `{a: `).
+pub const MAX_BYTES: usize = 64 << 10;
 
 /// Where a profile's text came from.
 #[derive(Debug, Clone, PartialEq, Eq)]

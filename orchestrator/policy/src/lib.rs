@@ -3,7 +3,7 @@
 //! No clock, no files, no environment, no unsafe code: everything in here takes
 //! values and returns values, so that it can be tested without root.
 //!
-//! From text to a profile: [`layer`] reads one file of the shape in [`file`],
+//! From text to a profile: [`layer`] reads one file of the shape in [`mod@file`],
 //! [`extends`] chains files, `resolve` makes one [`profile`] of them, [`compare`]
 //! measures it against its tier; [`load`] does all of that, [`builtin`] does it
 //! for the shipped ones. The rest:

@@ -176,7 +176,7 @@ impl Lint<'_> {
                     Some(paths::Exposure::Inside(_))
                 )
             })
-            .map(|path| path.display().to_string())
+            .map(|path| format!("{path:?}"))
             .collect();
         if !missing.is_empty() {
             self.warn(

@@ -142,8 +142,12 @@ fn network_values_are_closed() {
         );
     }
     // A tier set over a looser parent is caught although this file says nothing.
-    let error = at("p.yaml", "extends: loose\ntier: standard\n").unwrap_err();
-    assert_eq!(error.code, Code::ProfileTooLoose);
+    refused(
+        "extends: loose\ntier: standard\n",
+        Code::ProfileTooLoose,
+        "2:1",
+        "tier: ",
+    );
     let allowed = ok("sandbox: {network: {allow: [B.Example.com.]}}");
     assert_eq!(allowed.network.allow, ["b.example.com"]);
 }

@@ -115,10 +115,21 @@ impl<'c> Resolver<'c> {
             && *pick.value == NetworkDefault::Allow
             && tier != Tier::Loose
         {
-            return Err(pick.refuse(
+            // Inherited from a shipped profile, it is the file's tier that is wrong.
+            let layers = &self.chain.layers;
+            let own = matches!(pick.layer.label, Label::File(_));
+            let (layer, path) = match layers.iter().find(|l| l.file.tier.is_some()) {
+                Some(named) if !own => (named, Path::of("tier")),
+                _ => (pick.layer, pick.path.clone()),
+            };
+            return Err(layer.refuse(
                 Code::ProfileTooLoose,
-                "allow is for tier loose only (PR-31)",
-                "write deny and list the destinations under allow, or set `tier: loose`",
+                &path,
+                format!(
+                    "network.default is allow, which is for tier loose only (PR-31), in {}",
+                    pick.layer.label
+                ),
+                "write `default: deny` and list the destinations under allow, or set `tier: loose`",
             ));
         }
         let mut rules = |field: &str, get: fn(&NetworkFile) -> Option<&Vec<String>>| {

@@ -41,7 +41,7 @@ impl Hidden {
             return Err(layer.refuse(
                 Code::MountDenied,
                 at,
-                format!("{} is the kernel's or the whole machine", source.display()),
+                format!("{source:?} is the kernel's or the whole machine"),
                 "name the folder that is needed",
             ));
         }
@@ -53,11 +53,7 @@ impl Hidden {
         Err(layer.refuse(
             Code::MountDenied,
             at,
-            format!(
-                "{} {how} {}, which must stay hidden",
-                source.display(),
-                path.display()
-            ),
+            format!("{source:?} {how} {path:?}, which must stay hidden"),
             "name a folder beside it, or one further down",
         ))
     }
@@ -96,7 +92,7 @@ impl<'c> Resolver<'c> {
                 if paths::is_system_tree(path) {
                     return Err(pick.refuse(
                         Code::ProfileInvalid,
-                        format!("{} belongs to the system", path.display()),
+                        format!("{path:?} belongs to the system"),
                         "name a folder made for this",
                     ));
                 }
@@ -164,7 +160,11 @@ impl<'c> Resolver<'c> {
                 let nearer = position(self, layer) <= position(self, workspace_mode.layer);
                 if nearer {
                     parts.workspace_mode = mode;
-                    self.origin("sandbox.workspace_mode", layer, at.key("mode"));
+                    let written = match entry.mode {
+                        Some(_) => at.key("mode"),
+                        None => at,
+                    };
+                    self.origin("sandbox.workspace_mode", layer, written);
                 }
                 continue;
             }
@@ -202,7 +202,7 @@ impl<'c> Resolver<'c> {
                         return Err(layer.refuse(
                             Code::MountDenied,
                             &at.key("source"),
-                            format!("{} belongs to the system", source.display()),
+                            format!("{source:?} belongs to the system"),
                             "mount it read-only",
                         ));
                     }
@@ -213,7 +213,7 @@ impl<'c> Resolver<'c> {
                 return Err(layer.refuse(
                     Code::MountConflict,
                     &at.key("path"),
-                    format!("{} is mounted twice", path.display()),
+                    format!("{path:?} is mounted twice"),
                     "keep one of the two",
                 ));
             }
@@ -276,7 +276,7 @@ fn target(layer: &crate::layer::Layer, at: &KeyPath, path: &Path) -> Result<(), 
         return Err(layer.refuse(
             Code::MountInvalid,
             &at.key("path"),
-            format!("{} is made by orch inside", path.display()),
+            format!("{path:?} is made by orch inside"),
             "choose another path inside, such as /data",
         ));
     }
@@ -297,17 +297,16 @@ fn image_tree(
             Code::MountInvalid,
             &at.key("path"),
             format!(
-                "without a source {} means the image's own tree, which the host image does not have",
-                path.display()
+                "without a source {path:?} means the image's own tree, which the host image does not have"
             ),
-            format!("add `source: {}` to mount the folder of this machine", path.display()),
+            format!("add `source: {path:?}` to mount the folder of this machine"),
         ));
     }
     if mode == Access::Rw && parts.root == Access::Ro {
         return Err(layer.refuse(
             Code::MountInvalid,
             &at.key("mode"),
-            format!("{} is part of a root that is read-only", path.display()),
+            format!("{path:?} is part of a root that is read-only"),
             "write ro, or set sandbox.root to rw in a profile of tier loose",
         ));
     }
