@@ -313,6 +313,14 @@ mod tests {
                 }
             }
         }
+        // The edge itself is allowed, one more is not.
+        for (asked, allowed) in [(64, true), (65, false)] {
+            let task = Task {
+                processes: Some(asked),
+                ..Task::default()
+            };
+            assert_eq!(effective(&profile, &task).is_ok(), allowed, "{asked}");
+        }
         let small = Task {
             memory_bytes: Some(1),
             ..Task::default()
