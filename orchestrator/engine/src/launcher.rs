@@ -56,7 +56,11 @@ impl Engine {
     ///
     /// # Errors
     /// The launcher is gone.
-    pub fn send(&self, request: &Request, fds: &[std::os::fd::BorrowedFd<'_>]) -> Result<(), Error> {
+    pub fn send(
+        &self,
+        request: &Request,
+        fds: &[std::os::fd::BorrowedFd<'_>],
+    ) -> Result<(), Error> {
         let channel = self.channel.as_ref().ok_or_else(closed)?;
         channel
             .send(request, fds)

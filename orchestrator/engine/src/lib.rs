@@ -28,6 +28,7 @@ pub mod source;
 pub mod state;
 pub mod stream;
 pub mod supervise;
+pub mod terminal;
 
 mod failure;
 mod random;

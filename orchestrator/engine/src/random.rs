@@ -10,8 +10,7 @@ use crate::failure;
 /// 128 random bits, as hexadecimal digits.
 pub fn id() -> Result<String, Error> {
     let mut bytes = [0_u8; 16];
-    getrandom(&mut bytes, GetRandomFlags::empty())
-        .map_err(|e| failure::kernel("make an id", e))?;
+    getrandom(&mut bytes, GetRandomFlags::empty()).map_err(|e| failure::kernel("make an id", e))?;
     Ok(bytes.iter().fold(String::new(), |mut text, byte| {
         // Writing to a string cannot fail.
         let _ = write!(text, "{byte:02x}");

@@ -135,4 +135,3 @@ pub fn unfit(handle: &OwnedFd) -> Option<&'static str> {
         _ => None,
     }
 }
-

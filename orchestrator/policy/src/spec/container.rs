@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::layout;
 use crate::error::{Code, Error};
-use crate::profile::{Access, Image, Profile};
+use crate::profile::{Access, Image, Profile, Tier};
 use crate::task::Task;
 
 /// One entry of an image, as somebody who looked at it found it.
@@ -37,8 +37,9 @@ pub struct Bind {
     pub target: PathBuf,
     /// Read-only or writable.
     pub mode: Access,
-    /// Whether ids are translated: the owner of the source becomes the task.
-    pub owner_becomes_task: bool,
+    /// Whether ids are translated: for an input or folder its owner becomes the
+    /// task, for an image its ids become those of the container.
+    pub idmap: bool,
 }
 
 /// An in-memory file system.
@@ -112,7 +113,7 @@ pub fn container(
     let (uid, gid) = super::task::ids(profile, task);
     let (binds, workspace) = binds(profile, task)?;
     let limits = &profile.limits;
-    let owner_becomes_task = matches!(profile.image, Image::Dir(_));
+    let own_image = matches!(profile.image, Image::Dir(_));
     let prefix = match &profile.image {
         Image::Host => PathBuf::from("/"),
         Image::Dir(path) => path.clone(),
@@ -124,7 +125,7 @@ pub fn container(
                 source: prefix.join(path.strip_prefix("/").unwrap_or(path)),
                 target: path.clone(),
                 mode: Access::Ro,
-                owner_becomes_task: false,
+                idmap: own_image,
             }),
             ImageEntry::Link(path, target) => links.push((path.clone(), target.clone())),
         }
@@ -140,12 +141,12 @@ pub fn container(
         hostname: profile.hostname.clone(),
         image: nodes,
         links,
-        files: if owner_becomes_task {
+        files: if own_image {
             Vec::new()
         } else {
             synthesised(uid, gid, &profile.hostname)
         },
-        directories: directories(owner_becomes_task),
+        directories: directories(own_image),
         workspace,
         binds,
         writable_root: (profile.root == Access::Rw)
@@ -247,7 +248,7 @@ fn binds(profile: &Profile, task: &Task) -> Result<Binds, Error> {
             source: source.clone(),
             target: layout::WORKSPACE.into(),
             mode: profile.workspace_mode,
-            owner_becomes_task: true,
+            idmap: true,
         });
     }
     let own = profile.mounts.iter().filter_map(|mount| {
@@ -255,7 +256,7 @@ fn binds(profile: &Profile, task: &Task) -> Result<Binds, Error> {
             source: mount.source.clone()?,
             target: mount.path.clone(),
             mode: mount.mode,
-            owner_becomes_task: true,
+            idmap: true,
         })
     });
     binds.extend(own);
@@ -276,11 +277,21 @@ fn binds(profile: &Profile, task: &Task) -> Result<Binds, Error> {
             source: asked.source.clone(),
             target,
             mode: asked.mode,
-            owner_becomes_task: true,
+            idmap: true,
         });
     }
     for (index, bind) in binds.iter().enumerate() {
         check_target(&bind.target)?;
+        if bind.mode == Access::Rw && profile.tier == Tier::Strict {
+            return Err(Error::new(
+                Code::MountInvalid,
+                format!(
+                    "tier strict lets nothing be written but /tmp, and {} is to be writable",
+                    bind.target.display()
+                ),
+                "mount it read-only and leave results in /tmp/out (--out DIR), or use --tier standard",
+            ));
+        }
         if let Some(other) = binds[..index].iter().find(|b| b.target == bind.target) {
             return Err(Error::new(
                 Code::MountConflict,

@@ -1,0 +1,257 @@
+//! From a container spec to a running container.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use orch_policy::profile::Access;
+use orch_policy::spec::container::{Bind, ContainerSpec, Tmpfs};
+use orch_policy::spec::oci::{Ids, for_libcontainer};
+use orch_policy::spec::task::TaskSpec;
+use orch_policy::{Code, Error, syscalls};
+use orch_wire::Channel;
+use orch_wire::guest::{self, Lease};
+use orch_wire::launch::{CgroupLimits, Create, Request};
+use orch_wire::rootfs::{Entry, IdMap, MountFlags};
+
+use crate::launcher::{Engine, pair};
+use crate::lease::LEASE_ID;
+use crate::range::{self, Range};
+use crate::source::{self, Rules, Source};
+use crate::{failure, random};
+
+/// Group that owns terminals, as in the synthesised `/etc/group`.
+const TTY_GID: u32 = 5;
+/// Room for the links, directories and small files of the root itself.
+const ROOT_BYTES: u64 = 16 << 20;
+const ROOT_INODES: u64 = 16_384;
+
+/// A container that is being made: the request is on its way.
+#[derive(Debug)]
+pub struct Container {
+    /// Unguessable id.
+    pub id: String,
+    /// Control socket of its guest.
+    pub control: Channel,
+}
+
+/// Everything of a container that was checked and opened before anything starts.
+#[derive(Debug)]
+pub struct Prepared {
+    binds: Vec<(Bind, Source)>,
+    image: Vec<(Bind, Source)>,
+}
+
+/// Resolves, checks and opens every source.
+///
+/// # Errors
+/// As [`source::resolve`] and [`source::take`].
+pub fn prepare(spec: &ContainerSpec, rules: &Rules<'_>) -> Result<Prepared, Error> {
+    let nothing_denied = Rules {
+        denied: &[],
+        allow_root_owned: true,
+    };
+    let mut image = Vec::new();
+    for bind in &spec.image {
+        image.push((
+            bind.clone(),
+            source::take(&bind.source, Access::Ro, &nothing_denied)?,
+        ));
+    }
+    let mut binds = Vec::new();
+    for bind in &spec.binds {
+        let path = source::resolve(&bind.source)?;
+        let taken = source::take(&path, bind.mode, rules)?;
+        if let (Access::Rw, Some(reason)) = (bind.mode, source::unfit(&taken.handle)) {
+            return Err(Error::new(
+                Code::MountInvalid,
+                format!("{} cannot be a workspace: {reason}", path.display()),
+                "copy it to a Linux file system such as ext4, xfs or btrfs",
+            ));
+        }
+        binds.push((bind.clone(), taken));
+    }
+    Ok(Prepared { binds, image })
+}
+
+/// Sends the request for a container and the first lease in it; both go their way
+/// while the caller does something else.
+///
+/// # Errors
+/// What the kernel says, or that the launcher is gone.
+pub fn begin(
+    engine: &Engine,
+    spec: &ContainerSpec,
+    task: &TaskSpec,
+    prepared: &Prepared,
+    first: Option<(u32, CgroupLimits)>,
+) -> Result<(Container, Channel), Error> {
+    let id = random::id()?;
+    let Range {
+        first: host_id,
+        lock,
+    } = range::take(engine.state())?;
+    let stage = engine.state().stage();
+    let ids = Ids {
+        first: host_id,
+        count: range::COUNT,
+    };
+    let config = for_libcontainer(&stage.join("rootfs"), ids)
+        .map_err(|e| e.to_string())
+        .and_then(|spec| serde_json::to_vec(&spec).map_err(|e| e.to_string()))
+        .map_err(|e| internal("write the runtime configuration", &e))?;
+    let (entries, sources) = entries(spec, task, prepared, host_id);
+    let (ours, theirs) = pair()?;
+    let create = Create {
+        id: id.clone(),
+        host_id,
+        ids: range::COUNT,
+        config,
+        entries,
+        root_bytes: ROOT_BYTES,
+        root_inodes: ROOT_INODES,
+        stage: bytes(&stage),
+        guest_filter: syscalls::guest()?.bytes().to_vec(),
+        first,
+    };
+    let mut fds = vec![theirs.as_fd(), lock.as_fd()];
+    fds.extend(sources.iter().map(|source| source.as_fd()));
+    engine.send(&Request::Create(Box::new(create)), &fds)?;
+
+    // The guest reads this as soon as it is there.
+    let control = Channel::with_limit(ours, 4096);
+    let (host_end, lease_end) = pair()?;
+    control
+        .send(&lease(spec, task)?, &[lease_end.as_fd()])
+        .map_err(|e| failure::lost("guest", &e))?;
+    Ok((
+        Container { id, control },
+        Channel::with_limit(host_end, 4096),
+    ))
+}
+
+fn internal(step: &str, cause: &str) -> Error {
+    Error::new(
+        Code::RuntimeFailed,
+        format!("cannot {step}"),
+        "report this with the cause",
+    )
+    .because(cause)
+}
+
+fn bytes(path: &Path) -> Vec<u8> {
+    path.as_os_str().as_bytes().to_vec()
+}
+
+fn all(paths: &[PathBuf]) -> Vec<Vec<u8>> {
+    paths.iter().map(|path| bytes(path)).collect()
+}
+
+/// The steps of the launcher's worker, and the handles that they name by number.
+fn entries<'a>(
+    spec: &ContainerSpec,
+    task: &TaskSpec,
+    prepared: &'a Prepared,
+    host_id: u32,
+) -> (Vec<Entry>, Vec<&'a OwnedFd>) {
+    let mut entries = Vec::new();
+    let mut sources = Vec::new();
+    let directory = |path: &Path| Entry::Dir {
+        path: bytes(path),
+        mode: 0o755,
+        uid: 0,
+        gid: 0,
+    };
+    entries.extend(spec.directories.iter().map(|path| directory(path)));
+    let mut bind = |bind: &Bind, source: &'a Source, idmap: Option<IdMap>| {
+        let number = u32::try_from(sources.len()).unwrap_or(u32::MAX);
+        sources.push(&source.handle);
+        Entry::Bind {
+            source: number,
+            path: bytes(&bind.target),
+            flags: MountFlags {
+                readonly: bind.mode == Access::Ro,
+                noexec: false,
+            },
+            idmap,
+        }
+    };
+    for (image, source) in &prepared.image {
+        // An image of its own shows its root as root; the host's files keep owners
+        // that nobody inside has.
+        let idmap = image.idmap.then_some(IdMap {
+            disk_uid: 0,
+            disk_gid: 0,
+            host_uid: host_id,
+            host_gid: host_id,
+            count: range::COUNT,
+        });
+        entries.push(bind(image, source, idmap));
+    }
+    entries.extend(spec.files.iter().map(|file| Entry::File {
+        path: bytes(&file.path),
+        content: file.content.clone().into_bytes(),
+        mode: 0o644,
+    }));
+    entries.extend(spec.links.iter().map(|(path, target)| Entry::Symlink {
+        path: bytes(path),
+        target: bytes(target),
+    }));
+    if let Some(Tmpfs {
+        target,
+        bytes: size,
+        inodes,
+        mode,
+        ..
+    }) = &spec.workspace
+    {
+        entries.push(Entry::Tmpfs {
+            path: bytes(target),
+            size: *size,
+            inodes: *inodes,
+            mode: *mode,
+            uid: task.uid,
+            gid: task.gid,
+        });
+    }
+    for (asked, source) in &prepared.binds {
+        // The owner of the source is the task, and nobody else's files are anybody's.
+        let idmap = asked.idmap.then_some(IdMap {
+            disk_uid: source.uid,
+            disk_gid: source.gid,
+            host_uid: host_id + task.uid,
+            host_gid: host_id + task.gid,
+            count: 1,
+        });
+        entries.push(bind(asked, source, idmap));
+    }
+    (entries, sources)
+}
+
+fn lease(spec: &ContainerSpec, task: &TaskSpec) -> Result<Lease, Error> {
+    Ok(Lease {
+        hostname: spec.hostname.clone().into_bytes(),
+        tmpfs: spec
+            .lease
+            .iter()
+            .map(|t| guest::Tmpfs {
+                path: bytes(&t.target),
+                size: t.bytes,
+                inodes: t.inodes,
+                mode: t.mode,
+                exec: t.exec,
+            })
+            .collect(),
+        dirs: spec
+            .lease_directories
+            .iter()
+            .map(|path| (bytes(path), 0o700, task.uid, task.gid))
+            .collect(),
+        readonly: all(&spec.readonly),
+        masked: all(&spec.masked),
+        writable_root: spec.writable_root,
+        filter: syscalls::lease(task.syscalls)?.bytes().to_vec(),
+        id: LEASE_ID,
+        tty_gid: TTY_GID,
+    })
+}

@@ -1,0 +1,99 @@
+//! Signals to this process, as a descriptor.
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+/// What somebody outside wants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Interrupt {
+    /// An end (SIGINT, SIGTERM, SIGHUP, SIGQUIT).
+    End(i32),
+    /// The size of the terminal has changed (SIGWINCH).
+    Resized,
+}
+
+/// Signals that are taken instead of acted upon, as long as this lives.
+#[derive(Debug)]
+pub struct Interrupts {
+    fd: OwnedFd,
+}
+
+const TAKEN: &[i32] = &[
+    libc::SIGINT,
+    libc::SIGTERM,
+    libc::SIGHUP,
+    libc::SIGQUIT,
+    libc::SIGWINCH,
+];
+
+impl Interrupts {
+    /// Blocks the signals and gives their descriptor. To be called before other
+    /// threads start, since a mask belongs to a thread.
+    ///
+    /// # Errors
+    /// What signalfd(2) says.
+    pub fn take() -> io::Result<Self> {
+        let set = set();
+        // SAFETY: the set is initialised, and the new descriptor is ours alone.
+        unsafe {
+            if libc::sigprocmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut()) != 0 {
+                return Err(io::Error::last_os_error());
+            }
+            let fd = libc::signalfd(-1, &raw const set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK);
+            if fd < 0 {
+                return Err(io::Error::last_os_error());
+            }
+            Ok(Self {
+                fd: OwnedFd::from_raw_fd(fd),
+            })
+        }
+    }
+
+    /// The next signal, where there is one.
+    #[must_use]
+    pub fn next(&self) -> Option<Interrupt> {
+        let mut info = MaybeUninit::<libc::signalfd_siginfo>::uninit();
+        let size = size_of::<libc::signalfd_siginfo>();
+        // SAFETY: the buffer is `size` bytes long, and is read only where the
+        // kernel has filled all of it.
+        let number = unsafe {
+            let got = libc::read(self.fd.as_raw_fd(), info.as_mut_ptr().cast(), size);
+            if usize::try_from(got) != Ok(size) {
+                return None;
+            }
+            info.assume_init().ssi_signo
+        };
+        let number = i32::try_from(number).ok()?;
+        Some(match number {
+            libc::SIGWINCH => Interrupt::Resized,
+            other => Interrupt::End(other),
+        })
+    }
+}
+
+impl AsFd for Interrupts {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+impl Drop for Interrupts {
+    fn drop(&mut self) {
+        let set = set();
+        // SAFETY: the set is initialised. What is pending acts now.
+        unsafe { libc::sigprocmask(libc::SIG_UNBLOCK, &raw const set, std::ptr::null_mut()) };
+    }
+}
+
+fn set() -> libc::sigset_t {
+    let mut set = MaybeUninit::<libc::sigset_t>::uninit();
+    // SAFETY: sigemptyset initialises it, and the numbers are valid.
+    unsafe {
+        libc::sigemptyset(set.as_mut_ptr());
+        for signal in TAKEN {
+            libc::sigaddset(set.as_mut_ptr(), *signal);
+        }
+        set.assume_init()
+    }
+}

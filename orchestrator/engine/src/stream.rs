@@ -1,0 +1,290 @@
+//! Streams between a command and its caller, with bounded memory.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::io::Errno;
+use rustix::pipe::{PipeFlags, pipe_with};
+
+use crate::request::{Input, Sink};
+
+/// Most that is held between reading and writing, bytes.
+const CHUNK: usize = 64 << 10;
+/// A pipe that is ready takes at least this much without blocking (pipe(7)).
+const PIPE_BUF: usize = 4096;
+/// End of the output that is looked at for signs of a refusal (PX-18), bytes.
+const TAIL: usize = 4096;
+
+/// One output stream of a command.
+#[derive(Debug)]
+pub struct Output {
+    from: Option<OwnedFd>,
+    to: Sink,
+    pending: Vec<u8>,
+    kept: Vec<u8>,
+    tail: Vec<u8>,
+    /// Bytes read from the command.
+    pub bytes: u64,
+    /// Whether something of it was not passed on.
+    pub truncated: bool,
+}
+
+impl Output {
+    /// A stream and the command's end of it.
+    ///
+    /// # Errors
+    /// What pipe2(2) says.
+    pub fn new(to: Sink) -> io::Result<(Self, OwnedFd)> {
+        let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
+        rustix::io::ioctl_fionbio(&read, true)?;
+        Ok((Self::from(read, to), write))
+    }
+
+    /// A stream that is read from this descriptor, which must not block.
+    #[must_use]
+    pub fn from(from: OwnedFd, to: Sink) -> Self {
+        Self {
+            from: Some(from),
+            to,
+            pending: Vec::new(),
+            kept: Vec::new(),
+            tail: Vec::new(),
+            bytes: 0,
+            truncated: false,
+        }
+    }
+
+    /// What to wait for: bytes to read, or room to write what was read. While the
+    /// caller does not take it, the command is not read from either.
+    #[must_use]
+    pub fn waits_for(&self) -> Option<(BorrowedFd<'_>, bool)> {
+        match (&self.to, &self.from) {
+            (Sink::Pass(to), _) if !self.pending.is_empty() => Some((to.as_fd(), true)),
+            (_, Some(from)) => Some((from.as_fd(), false)),
+            _ => None,
+        }
+    }
+
+    /// Moves what can be moved; at most `room` more bytes of the command count.
+    /// Gives the number of bytes read; `Ok(None)` where nothing was there.
+    ///
+    /// # Errors
+    /// What read(2) says, besides the ends of pipes and terminals.
+    pub fn advance(&mut self, room: u64) -> io::Result<Option<u64>> {
+        if !self.pending.is_empty() {
+            self.write();
+            return Ok(None);
+        }
+        let Some(from) = &self.from else {
+            return Ok(None);
+        };
+        let mut chunk = [0_u8; CHUNK];
+        match rustix::io::read(from, &mut chunk) {
+            // EIO: the last process on a terminal has closed it.
+            Ok(0) | Err(Errno::IO) => {
+                self.from = None;
+                Ok(Some(0))
+            }
+            Ok(read) => {
+                let count = u64::try_from(read).unwrap_or(u64::MAX);
+                let passed = read.min(usize::try_from(room).unwrap_or(usize::MAX));
+                self.bytes += count;
+                self.truncated |= passed < read;
+                self.take(&chunk[..passed]);
+                Ok(Some(count))
+            }
+            Err(Errno::AGAIN | Errno::INTR) => Ok(None),
+            Err(e) => Err(e.into()),
+        }
+    }
+
+    fn take(&mut self, bytes: &[u8]) {
+        self.tail.extend(bytes);
+        let over = self.tail.len().saturating_sub(TAIL);
+        self.tail.drain(..over);
+        match &self.to {
+            Sink::Keep => self.kept.extend(bytes),
+            Sink::Pass(_) => self.pending.extend(bytes),
+        }
+    }
+
+    fn write(&mut self) {
+        let Sink::Pass(to) = &self.to else { return };
+        let part = &self.pending[..self.pending.len().min(PIPE_BUF)];
+        match rustix::io::write(to, part) {
+            Ok(written) => {
+                self.pending.drain(..written);
+            }
+            Err(Errno::INTR | Errno::AGAIN) => {}
+            // The caller has gone away. The command is told in the same way: by a
+            // pipe without a reader.
+            Err(_) => {
+                self.truncated = true;
+                self.pending.clear();
+                self.from = None;
+            }
+        }
+    }
+
+    /// Whether everything has been read and passed on.
+    #[must_use]
+    pub fn is_done(&self) -> bool {
+        self.from.is_none() && self.pending.is_empty()
+    }
+
+    /// Reads no further, for whoever would not come to an end otherwise.
+    pub fn stop(&mut self) {
+        self.from = None;
+    }
+
+    /// Whether something is read and not passed on yet.
+    #[must_use]
+    pub fn has_pending(&self) -> bool {
+        !self.pending.is_empty()
+    }
+
+    /// The last bytes, for a look at them.
+    #[must_use]
+    pub fn tail(&self) -> &[u8] {
+        &self.tail
+    }
+
+    /// What was kept, where it was.
+    #[must_use]
+    pub fn into_kept(self) -> Option<Vec<u8>> {
+        matches!(self.to, Sink::Keep).then_some(self.kept)
+    }
+}
+
+/// Standard input of a command: copied, never handed over.
+#[derive(Debug)]
+pub struct Feed {
+    from: Option<OwnedFd>,
+    to: Option<OwnedFd>,
+    pending: Vec<u8>,
+}
+
+impl Feed {
+    /// A stream and the command's end of it.
+    ///
+    /// # Errors
+    /// What pipe2(2) or open(2) say.
+    pub fn new(input: Input) -> io::Result<(Self, OwnedFd)> {
+        match input {
+            Input::Null => {
+                let null = rustix::fs::open(
+                    "/dev/null",
+                    rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::CLOEXEC,
+                    rustix::fs::Mode::empty(),
+                )?;
+                let nothing = Self {
+                    from: None,
+                    to: None,
+                    pending: Vec::new(),
+                };
+                Ok((nothing, null))
+            }
+            Input::Relay(from) => {
+                let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
+                rustix::io::ioctl_fionbio(&write, true)?;
+                Ok((Self::into(from, write), read))
+            }
+        }
+    }
+
+    /// A stream that is written to this descriptor.
+    #[must_use]
+    pub fn into(from: OwnedFd, to: OwnedFd) -> Self {
+        Self {
+            from: Some(from),
+            to: Some(to),
+            pending: Vec::new(),
+        }
+    }
+
+    /// What to wait for: bytes to read, or room to write them.
+    #[must_use]
+    pub fn waits_for(&self) -> Option<(BorrowedFd<'_>, bool)> {
+        match (&self.from, &self.to) {
+            (_, Some(to)) if !self.pending.is_empty() => Some((to.as_fd(), true)),
+            (Some(from), Some(_)) => Some((from.as_fd(), false)),
+            _ => None,
+        }
+    }
+
+    /// Moves what can be moved.
+    pub fn advance(&mut self) {
+        if self.pending.is_empty() {
+            self.read();
+        } else if let Some(to) = &self.to {
+            match rustix::io::write(to, &self.pending) {
+                Ok(written) => {
+                    self.pending.drain(..written);
+                }
+                Err(Errno::AGAIN | Errno::INTR) => {}
+                // The command reads no more.
+                Err(_) => {
+                    self.to = None;
+                    self.from = None;
+                    self.pending.clear();
+                }
+            }
+        }
+        if self.pending.is_empty() && self.from.is_none() {
+            self.to = None;
+        }
+    }
+
+    fn read(&mut self) {
+        let Some(from) = &self.from else { return };
+        let mut chunk = [0_u8; CHUNK];
+        match rustix::io::read(from, &mut chunk) {
+            Ok(0) => self.from = None,
+            Ok(read) => self.pending.extend(&chunk[..read]),
+            Err(Errno::AGAIN | Errno::INTR) => {}
+            Err(_) => self.from = None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_over_the_room_is_counted_and_not_passed_on() {
+        let (mut output, write) = Output::new(Sink::Keep).unwrap();
+        rustix::io::write(&write, b"0123456789").unwrap();
+        drop(write);
+        assert_eq!(output.advance(4).unwrap(), Some(10));
+        assert_eq!(output.advance(0).unwrap(), Some(0));
+        assert!(output.is_done() && output.truncated && output.bytes == 10);
+        assert_eq!(output.into_kept().unwrap(), b"0123");
+    }
+
+    #[test]
+    fn a_caller_that_has_gone_away_closes_the_pipe_of_the_command() {
+        let (read, caller) = pipe_with(PipeFlags::CLOEXEC).unwrap();
+        drop(read);
+        let (mut output, write) = Output::new(Sink::Pass(caller)).unwrap();
+        rustix::io::write(&write, b"x").unwrap();
+        output.advance(10).unwrap();
+        output.advance(10).unwrap();
+        assert!(output.is_done());
+        assert_eq!(rustix::io::write(&write, b"x"), Err(Errno::PIPE));
+    }
+
+    #[test]
+    fn input_ends_for_the_command_when_it_ends_for_the_caller() {
+        let (source, caller) = pipe_with(PipeFlags::CLOEXEC).unwrap();
+        rustix::io::write(&caller, b"abc").unwrap();
+        drop(caller);
+        let (mut feed, read) = Feed::new(Input::Relay(source)).unwrap();
+        while feed.waits_for().is_some() {
+            feed.advance();
+        }
+        let mut got = [0; 8];
+        assert_eq!(rustix::io::read(&read, &mut got).unwrap(), 3);
+        assert_eq!(rustix::io::read(&read, &mut got).unwrap(), 0);
+    }
+}
