@@ -11,7 +11,7 @@ use orch_policy::spec::task::TaskSpec;
 use orch_policy::{Code, Error, syscalls};
 use orch_wire::Channel;
 use orch_wire::guest::{self, Lease};
-use orch_wire::launch::{CgroupLimits, Create, Request};
+use orch_wire::launch::{CgroupLimits, Create, ROOTFS, Request};
 use orch_wire::rootfs::{Entry, IdMap, MountFlags};
 
 use crate::launcher::{Engine, pair};
@@ -91,12 +91,11 @@ pub fn begin(
         first: host_id,
         lock,
     } = range::take(engine.state())?;
-    let stage = engine.state().stage();
     let ids = Ids {
         first: host_id,
         count: range::COUNT,
     };
-    let config = for_libcontainer(&stage.join("rootfs"), ids)
+    let config = for_libcontainer(Path::new(ROOTFS), ids)
         .map_err(|e| e.to_string())
         .and_then(|spec| serde_json::to_vec(&spec).map_err(|e| e.to_string()))
         .map_err(|e| internal("write the runtime configuration", &e))?;
@@ -110,7 +109,6 @@ pub fn begin(
         entries,
         root_bytes: ROOT_BYTES,
         root_inodes: ROOT_INODES,
-        stage: bytes(&stage),
         guest_filter: syscalls::guest()?.bytes().to_vec(),
         first,
     };

@@ -45,7 +45,7 @@ impl StateDir {
                 path.display()
             )));
         }
-        for sub in [path.to_owned(), path.join("stage"), path.join("ids")] {
+        for sub in [path.to_owned(), path.join("ids")] {
             std::fs::DirBuilder::new()
                 .recursive(true)
                 .mode(0o700)
@@ -70,12 +70,6 @@ impl StateDir {
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
-    }
-
-    /// The empty directory on which workers stage.
-    #[must_use]
-    pub fn stage(&self) -> PathBuf {
-        self.path.join("stage")
     }
 
     /// Where the locks of user-id ranges are.

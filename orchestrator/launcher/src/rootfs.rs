@@ -64,6 +64,28 @@ pub fn take_sources(create: &Create, sources: &[OwnedFd]) -> Result<Vec<OwnedFd>
     Ok(taken)
 }
 
+/// The host's `/sys` without anything mounted below it. The kernel lets a lease
+/// mount one of its own, which shows its own devices, only where a whole one can
+/// be seen already; that one covers this.
+///
+/// # Errors
+/// The step and errno.
+pub fn take_sys() -> Result<OwnedFd, Failure> {
+    let during = || "take /sys".to_owned();
+    let tree = open_tree(
+        rustix::fs::CWD,
+        c"/sys",
+        OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC,
+    )
+    .during(during)?;
+    let flags = MountFlags {
+        readonly: true,
+        noexec: true,
+    };
+    idmap::restrict(&tree, attributes(flags), None).during(during)?;
+    Ok(tree)
+}
+
 fn attributes(flags: MountFlags) -> u64 {
     let mut set = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
     if flags.readonly {
@@ -79,8 +101,16 @@ fn attributes(flags: MountFlags) -> u64 {
 ///
 /// # Errors
 /// The step and errno of the first one that failed.
-pub fn build(root: &OwnedFd, create: &Create, sources: Vec<OwnedFd>) -> Result<(), Failure> {
+pub fn build(
+    root: &OwnedFd,
+    create: &Create,
+    sources: Vec<OwnedFd>,
+    sys: &OwnedFd,
+) -> Result<(), Failure> {
     let mut sources = sources.into_iter();
+    directory(root, b"/sys")
+        .and_then(|dir| attach(sys, dir.as_fd()))
+        .during(|| "mount /sys".to_owned())?;
     let host = |id: u32| create.host_id + id.min(create.ids - 1);
     for entry in &create.entries {
         match entry {

@@ -5,11 +5,9 @@
 //! gone with the worker, whatever happens (docs/decisions/0004-create.md).
 
 use std::convert::Infallible;
-use std::ffi::OsString;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::os::unix::ffi::OsStringExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::rc::Rc;
 use std::time::Instant;
 
@@ -19,11 +17,9 @@ use libcontainer::workload::{
     Executor, ExecutorError, ExecutorSetEnvsError, ExecutorValidationError,
 };
 use oci_spec::runtime::Spec;
-use orch_wire::launch::{Create, Failure};
+use orch_wire::launch::{Create, Failure, ROOTFS};
 use rustix::fs::{CWD, Mode, OFlags, open};
-use rustix::mount::{
-    MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_change, unmount,
-};
+use rustix::mount::{MountPropagationFlags, UnmountFlags, mount_change, unmount};
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space, unshare_unsafe};
 
 use crate::failure::During;
@@ -32,7 +28,8 @@ use crate::syscall::check;
 
 /// Where the guest finds its control socket.
 const CONTROL_FD: i32 = 3;
-const CGROUPS: &str = "/sys/fs/cgroup";
+/// Where the worker stages; see [`ROOTFS`].
+const STAGE: &str = "/sys/fs/cgroup";
 
 /// Host process id of the guest, and how long each stage took, microseconds.
 pub type Made = (i32, Vec<(String, u64)>);
@@ -60,16 +57,17 @@ pub fn create(
 ) -> Result<Made, Failure> {
     let mut clock = Clock::start();
     let taken = rootfs::take_sources(create, sources)?;
-    let stage = PathBuf::from(OsString::from_vec(create.stage.clone()));
-    hide(&stage).during(|| format!("enter a mount namespace on {}", stage.display()))?;
-    let (bundle, root) = (stage.join("bundle"), stage.join("rootfs"));
-    for dir in [&bundle, &root] {
+    let sys = rootfs::take_sys()?;
+    stage().during(|| format!("stage in a mount namespace on {STAGE}"))?;
+    let (stage, root) = (Path::new(STAGE), Path::new(ROOTFS));
+    let bundle = stage.join("bundle");
+    for dir in [&bundle, root] {
         std::fs::create_dir(dir).during(|| format!("make {}", dir.display()))?;
     }
     std::fs::write(bundle.join("config.json"), &create.config)
         .during(|| "write config.json".to_owned())?;
-    let top = root_file_system(create, &root).during(|| "make the root".to_owned())?;
-    rootfs::build(&top, create, taken)?;
+    let top = root_file_system(create, root).during(|| "make the root".to_owned())?;
+    rootfs::build(&top, create, taken, &sys)?;
     drop(top);
     clock.lap("rootfs");
 
@@ -117,10 +115,10 @@ fn runtime(step: &str, error: impl std::error::Error) -> Failure {
     }
 }
 
-/// A mount namespace of this process's own, with an empty file system on `stage`
-/// and without control groups: those are the launcher's business, and where
-/// libcontainer sees none it neither writes nor waits for any.
-fn hide(stage: &Path) -> io::Result<()> {
+/// A mount namespace of this process's own, with an empty file system in place of
+/// the control groups: those are the launcher's business, and where libcontainer
+/// sees none it neither writes nor waits for any.
+fn stage() -> io::Result<()> {
     // SAFETY: this process has a single thread and shares nothing that the flag
     // takes apart.
     unsafe { unshare_unsafe(UnshareFlags::NEWNS)? };
@@ -128,16 +126,13 @@ fn hide(stage: &Path) -> io::Result<()> {
         "/",
         MountPropagationFlags::PRIVATE | MountPropagationFlags::REC,
     )?;
-    if Path::new(CGROUPS).exists() {
-        match unmount(CGROUPS, UnmountFlags::DETACH) {
-            Ok(()) | Err(rustix::io::Errno::INVAL) => {}
-            Err(e) => return Err(e.into()),
-        }
-        mount("none", CGROUPS, "tmpfs", MountFlags::RDONLY, c"size=4k")?;
+    match unmount(STAGE, UnmountFlags::DETACH) {
+        Ok(()) | Err(rustix::io::Errno::INVAL) => {}
+        Err(e) => return Err(e.into()),
     }
     let made = rootfs::tmpfs(&[("mode", "0711".into()), ("size", "16m".into())])?;
     let target = open(
-        stage,
+        STAGE,
         OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC,
         Mode::empty(),
     )?;

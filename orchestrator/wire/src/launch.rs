@@ -4,6 +4,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::rootfs::{Bytes, Entry};
 
+/// Root of a container while it is being made, in the worker's own mount
+/// namespace. Every Linux has the directory above it, anybody may pass through
+/// it, and its control groups have to be out of sight there anyway.
+pub const ROOTFS: &str = "/sys/fs/cgroup/rootfs";
+
 /// Ceilings that are set on a control group. Absent means: not limited here.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CgroupLimits {
@@ -39,9 +44,6 @@ pub struct Create {
     pub root_bytes: u64,
     /// Files and directories of the root file system itself.
     pub root_inodes: u64,
-    /// Empty directory of the host on which the worker stages, out of sight of
-    /// everybody else.
-    pub stage: Bytes,
     /// System-call filter of the guest, as the kernel takes it (seccomp(2)).
     pub guest_filter: Bytes,
     /// First exec, whose control group is made while the container is.

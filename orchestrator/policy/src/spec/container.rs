@@ -169,7 +169,6 @@ fn directories(image_has_its_own: bool) -> Vec<PathBuf> {
         "/dev/shm",
         "/dev/mqueue",
         "/proc",
-        "/sys",
         "/tmp",
         "/run",
         layout::WORKSPACE,

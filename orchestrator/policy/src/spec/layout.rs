@@ -42,6 +42,7 @@ pub const MASKED: &[&str] = &[
     "/proc/keys",
     "/proc/key-users",
     "/proc/latency_stats",
+    "/proc/pressure",
     "/proc/sched_debug",
     "/proc/scsi",
     "/proc/timer_list",

@@ -37,7 +37,7 @@ pub fn for_libcontainer(root: &Path, ids: Ids) -> Result<Spec, OciSpecError> {
     .into_iter()
     .map(|kind| LinuxNamespaceBuilder::default().typ(kind).build())
     .collect::<Result<Vec<_>, _>>()?;
-    let linux = LinuxBuilder::default()
+    let mut linux = LinuxBuilder::default()
         .namespaces(namespaces)
         .uid_mappings(vec![mapping])
         .gid_mappings(vec![mapping])
@@ -45,6 +45,8 @@ pub fn for_libcontainer(root: &Path, ids: Ids) -> Result<Spec, OciSpecError> {
         .readonly_paths(Vec::new())
         .rootfs_propagation("private")
         .build()?;
+    // The builder's defaults have device rules, which would need a control group.
+    linux.set_resources(None);
     let process = ProcessBuilder::default()
         .args(vec!["orch-guest".to_owned()])
         .env(Vec::new())
@@ -54,7 +56,7 @@ pub fn for_libcontainer(root: &Path, ids: Ids) -> Result<Spec, OciSpecError> {
         .capabilities(guest_capabilities()?)
         .rlimits(Vec::new())
         .build()?;
-    SpecBuilder::default()
+    let mut spec = SpecBuilder::default()
         .version("1.0.2")
         .root(RootBuilder::default().path(root).readonly(true).build()?)
         .mounts(vec![
@@ -67,7 +69,11 @@ pub fn for_libcontainer(root: &Path, ids: Ids) -> Result<Spec, OciSpecError> {
         ])
         .process(process)
         .linux(linux)
-        .build()
+        .build()?;
+    // The builder's defaults have one, and a container has no namespace for it:
+    // each lease gets its own.
+    spec.set_hostname(None);
+    Ok(spec)
 }
 
 /// What staging a lease needs, all of it only within the container's own user
