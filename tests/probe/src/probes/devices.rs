@@ -1,0 +1,76 @@
+//! A21: device nodes, found, opened or made.
+
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+
+use super::{Place, Probe, walk};
+use crate::outcome::{Outcome, Verdict};
+use crate::raw;
+
+/// Opened for reading and closed: no ioctl, no connect, no read.
+const NODES: &[(&str, &str)] = &[
+    ("A21.net_tun", "/dev/net/tun"),
+    ("A21.fuse", "/dev/fuse"),
+    ("A21.kvm", "/dev/kvm"),
+    ("A21.vsock", "/dev/vsock"),
+    ("A21.vhost_vsock", "/dev/vhost-vsock"),
+    ("A21.mem", "/dev/mem"),
+    ("A21.kmsg", "/dev/kmsg"),
+    ("A21.loop_control", "/dev/loop-control"),
+    ("A21.userfaultfd", "/dev/userfaultfd"),
+];
+
+pub(super) fn probes() -> Vec<Probe> {
+    NODES
+        .iter()
+        .map(|&(id, path)| {
+            Probe::new(id, move || Outcome::of_path(raw::touch_open(path, libc::O_RDONLY)))
+        })
+        .chain([
+            Probe::new("A21.dev_names", dev_names),
+            Probe::walking("A21.nodes", || {
+                walk::find(walk::ROOTS, |_| true, |entry| is_unusual(&entry.meta))
+            }),
+            // Made in a private folder, never opened, and removed at once.
+            Probe::placed("A21.mknod_block", |place| make(place, libc::S_IFBLK, 8, 0)),
+            Probe::placed("A21.mknod_mem", |place| make(place, libc::S_IFCHR, 1, 1)),
+        ])
+        .collect()
+}
+
+fn dev_names() -> Outcome {
+    match std::fs::read_dir("/dev") {
+        Err(error) => Outcome::error(error.to_string()),
+        Ok(list) => {
+            let mut names = list
+                .flatten()
+                .map(|entry| entry.file_name().to_string_lossy().into_owned())
+                .collect::<Vec<_>>();
+            names.sort();
+            Outcome::value(names.join(","))
+        }
+    }
+}
+
+/// A node other than null, zero, full, random, urandom, tty, ptmx and pty slaves.
+fn is_unusual(meta: &std::fs::Metadata) -> bool {
+    let kind = meta.file_type();
+    let number = (libc::major(meta.rdev()), libc::minor(meta.rdev()));
+    let usual = matches!(number, (1, 3 | 5 | 7 | 8 | 9) | (5, 0 | 2) | (136..=143, _));
+    kind.is_block_device() || (kind.is_char_device() && !usual)
+}
+
+fn make(place: &Place<'_>, kind: u32, major: u32, minor: u32) -> Outcome {
+    let Some(scratch) = place.scratch else {
+        return Outcome::error("no writable directory to try it in");
+    };
+    let path = scratch.join("node");
+    let c_path = raw::c_path(&path);
+    // SAFETY: the path outlives the call.
+    let answer = unsafe { libc::mknod(c_path.as_ptr(), kind | 0o600, libc::makedev(major, minor)) };
+    let outcome = Outcome::of_call(raw::answer(answer));
+    if outcome.result == Verdict::Allowed && answer == 0 {
+        // The folder is private and goes at the end of the run in any case.
+        let _ = std::fs::remove_file(&path);
+    }
+    outcome
+}

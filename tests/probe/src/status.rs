@@ -1,0 +1,133 @@
+//! What a process is: to compare the first task with a later one (A10), and both
+//! with the profile.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use crate::raw;
+
+/// The limits by the names of the probes.
+pub(crate) const RLIMITS: &[(&str, libc::__rlimit_resource_t)] = &[
+    ("cpu", libc::RLIMIT_CPU),
+    ("fsize", libc::RLIMIT_FSIZE),
+    ("data", libc::RLIMIT_DATA),
+    ("stack", libc::RLIMIT_STACK),
+    ("core", libc::RLIMIT_CORE),
+    ("nproc", libc::RLIMIT_NPROC),
+    ("nofile", libc::RLIMIT_NOFILE),
+    ("memlock", libc::RLIMIT_MEMLOCK),
+    ("as", libc::RLIMIT_AS),
+    ("locks", libc::RLIMIT_LOCKS),
+    ("sigpending", libc::RLIMIT_SIGPENDING),
+    ("msgqueue", libc::RLIMIT_MSGQUEUE),
+    ("nice", libc::RLIMIT_NICE),
+    ("rtprio", libc::RLIMIT_RTPRIO),
+    ("rttime", libc::RLIMIT_RTTIME),
+];
+
+/// `soft:hard` of one limit, in its own unit, `unlimited` where there is none.
+pub(crate) fn rlimit(resource: libc::__rlimit_resource_t) -> Option<String> {
+    // SAFETY: `limit` is writable.
+    let (answer, limit) = unsafe {
+        let mut limit = std::mem::zeroed::<libc::rlimit>();
+        (libc::getrlimit(resource, &raw mut limit), limit)
+    };
+    let text = |value: u64| match value {
+        libc::RLIM_INFINITY => "unlimited".to_owned(),
+        value => value.to_string(),
+    };
+    (answer == 0).then(|| format!("{}:{}", text(limit.rlim_cur), text(limit.rlim_max)))
+}
+
+/// Descriptors that are open, without the one that lists them.
+pub(crate) fn open_fds() -> Vec<String> {
+    fd_targets().into_keys().map(|fd| fd.to_string()).collect()
+}
+
+fn fd_targets() -> BTreeMap<u32, String> {
+    // The list is complete before the first link is read, so the listing's own
+    // descriptor is closed by then and has no target any more.
+    let names = std::fs::read_dir("/proc/self/fd")
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .collect::<Vec<u32>>();
+    names
+        .into_iter()
+        .filter_map(|fd| Some((fd, link(&format!("/proc/self/fd/{fd}"))?)))
+        .collect()
+}
+
+fn link(path: &str) -> Option<String> {
+    Some(std::fs::read_link(path).ok()?.to_string_lossy().into_owned())
+}
+
+fn text(path: &str) -> Option<String> {
+    let bytes = std::fs::read(path).ok()?;
+    Some(String::from_utf8_lossy(&bytes).trim_end().to_owned())
+}
+
+/// Everything that a later exec must have like the first task, as one JSON document.
+/// What cannot be read is null.
+#[must_use]
+pub fn document() -> Value {
+    let fields = [
+        "Uid", "Gid", "Groups", "CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb", "NoNewPrivs",
+        "Seccomp", "Seccomp_filters", "SigBlk", "SigIgn",
+    ];
+    let fields = fields
+        .into_iter()
+        .map(|name| (name, raw::status_field(name)))
+        .collect::<BTreeMap<_, _>>();
+    let limits = RLIMITS
+        .iter()
+        .map(|&(name, resource)| (name, rlimit(resource)))
+        .collect::<BTreeMap<_, _>>();
+    let namespaces = ["user", "mnt", "pid", "net", "ipc", "uts", "cgroup", "time"]
+        .map(|name| (name, link(&format!("/proc/self/ns/{name}"))))
+        .into_iter()
+        .collect::<BTreeMap<_, _>>();
+    let env = std::env::vars_os()
+        .map(|(name, value)| {
+            (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned())
+        })
+        .collect::<BTreeMap<_, _>>();
+    json!({
+        "status": fields,
+        "rlimits": limits,
+        "cwd": std::env::current_dir().ok().map(|path| path.to_string_lossy().into_owned()),
+        "umask": raw::status_field("Umask"),
+        "oom_score_adj": text("/proc/self/oom_score_adj"),
+        "env": env,
+        "fds": fd_targets(),
+        "namespaces": namespaces,
+        "cgroup": text("/proc/self/cgroup"),
+        "session_keyring": session_keyring(),
+        "hostname": text("/proc/sys/kernel/hostname"),
+        "mountinfo": text("/proc/self/mountinfo").map(|text| text.lines().map(str::to_owned).collect::<Vec<_>>()),
+    })
+}
+
+/// The id of the session keyring, or the name of the error where a filter hides it.
+fn session_keyring() -> String {
+    match raw::call(libc::SYS_keyctl, [0, -3, 0, 0, 0, 0]) {
+        Ok(id) => id.to_string(),
+        Err(number) => crate::errno_name(number),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::document;
+
+    #[test]
+    fn the_document_describes_this_process() {
+        let document = document();
+        assert!(document["status"]["Uid"].is_string());
+        assert!(document["namespaces"]["mnt"].as_str().unwrap().starts_with("mnt:["));
+        assert!(document["rlimits"]["nofile"].as_str().unwrap().contains(':'));
+        assert!(document["fds"]["0"].is_string());
+    }
+}
