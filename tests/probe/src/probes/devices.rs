@@ -28,7 +28,7 @@ pub(super) fn probes() -> Vec<Probe> {
         .chain([
             Probe::new("A21.dev_names", dev_names),
             Probe::walking("A21.nodes", || {
-                walk::find(walk::ROOTS, |_| true, |entry| is_unusual(&entry.meta))
+                walk::find(walk::ROOTS, |_| true, is_unusual)
             }),
             // Made in a private folder, never opened, and removed at once.
             Probe::placed("A21.mknod_block", |place| make(place, libc::S_IFBLK, 8, 0)),
@@ -51,12 +51,17 @@ fn dev_names() -> Outcome {
     }
 }
 
-/// A node other than null, zero, full, random, urandom, tty, ptmx and pty slaves.
-fn is_unusual(meta: &std::fs::Metadata) -> bool {
-    let kind = meta.file_type();
-    let number = (libc::major(meta.rdev()), libc::minor(meta.rdev()));
-    let usual = matches!(number, (1, 3 | 5 | 7 | 8 | 9) | (5, 0 | 2) | (136..=143, _));
-    kind.is_block_device() || (kind.is_char_device() && !usual)
+/// A node other than null, zero, full, random, urandom, tty, ptmx and pty slaves. One
+/// that cannot be looked at counts as well.
+fn is_unusual(entry: &walk::Entry) -> bool {
+    if entry.kind.is_block_device() {
+        return true;
+    }
+    if !entry.kind.is_char_device() {
+        return false;
+    }
+    let number = std::fs::symlink_metadata(&entry.path).map(|meta| (libc::major(meta.rdev()), libc::minor(meta.rdev())));
+    !matches!(number, Ok((1, 3 | 5 | 7 | 8 | 9) | (5, 0 | 2) | (136..=143, _)))
 }
 
 fn make(place: &Place<'_>, kind: u32, major: u32, minor: u32) -> Outcome {

@@ -37,9 +37,10 @@ const CALLS: &[Call] = &[
     ("B1.swapoff", 168, [BAD, 0, 0, 0, 0, 0]),
     ("B1.iopl", 172, [3, 0, 0, 0, 0, 0]),
     ("B1.ioperm", 173, [0, 0, 0, 0, 0, 0]),
-    ("B1.kcmp", 312, [1, 1, 0, 0, 0, 0]),
+    // No process has id 0: ESRCH, once the kernel looks.
+    ("B1.kcmp", 312, [0, 0, 0, 0, 0, 0]),
     ("B1.fanotify_init", 300, [0, 0, 0, 0, 0, 0]),
-    ("B1.move_pages", 279, [1, 0, 0, 0, 0, 0]),
+    ("B1.move_pages", 279, [0, 0, 0, 0, 0, 0]),
     ("B1.migrate_pages", 256, [0, 0, 0, 0, 0, 0]),
     ("B1.setns", 308, [NO_FD, 0, 0, 0, 0, 0]),
     ("B1.mount", 165, [0, 0, 0, 0, 0, 0]),

@@ -57,7 +57,7 @@ pub(super) fn probes() -> Vec<Probe> {
             Probe::new("A3.dev_null", dev_null),
             Probe::walking("A9.control_files", control_files),
             Probe::walking("A9.folders", || {
-                walk::find(&cgroup_roots(), |_| true, |entry| entry.meta.is_dir() && writable(&entry.path))
+                walk::find(&cgroup_roots(), |_| true, |entry| entry.kind.is_dir() && writable(&entry.path))
             }),
             Probe::new("A18.vm", || {
                 walk::find(&["/proc/sys/vm"], |_| true, |entry| opens_for_write(&entry.path))
@@ -66,14 +66,14 @@ pub(super) fn probes() -> Vec<Probe> {
                 walk::find(
                     &["/proc"],
                     |path| !walk::is_process(path),
-                    |entry| entry.meta.is_file() && writable(&entry.path),
+                    |entry| entry.kind.is_file() && writable(&entry.path),
                 )
             }),
             Probe::walking("A18.writable_sys", || {
-                walk::find(&["/sys"], |_| true, |entry| entry.meta.is_file() && writable(&entry.path))
+                walk::find(&["/sys"], |_| true, |entry| entry.kind.is_file() && writable(&entry.path))
             }),
             Probe::new("A18.bus_pci", || {
-                walk::find(&["/proc/bus/pci"], |_| true, |entry| entry.meta.is_file() && writable(&entry.path))
+                walk::find(&["/proc/bus/pci"], |_| true, |entry| entry.kind.is_file() && writable(&entry.path))
             }),
             // SYSLOG_ACTION_SIZE_BUFFER: only a number.
             Probe::new("A24.syslog", || Outcome::of_call(raw::call(103, [10, 0, 0, 0, 0, 0]))),

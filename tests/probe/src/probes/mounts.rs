@@ -1,5 +1,8 @@
 //! A14, A24, A25, PR-06, PR-09: what the mount table says about this sandbox.
 
+use std::collections::BTreeSet;
+use std::ffi::CStr;
+
 use super::Probe;
 use crate::outcome::{Outcome, Verdict};
 use crate::raw;
@@ -40,39 +43,48 @@ fn option_values(word: &str) -> Vec<String> {
         .collect()
 }
 
-/// Places that can be written and would honour set-user-id files or device nodes.
-/// The usual device nodes are binds of their own that carry no such files.
+/// Folders that can be written and would honour set-user-id files or device nodes.
+/// Below `/dev` only set-user-id counts: device nodes are its purpose, and A21 looks
+/// at them one by one. What the mount table says of a covered mount does not matter,
+/// so each path is asked for its flags.
 fn writable_mounts() -> Outcome {
     let text = mountinfo();
     if text.is_empty() {
         return Outcome::error("no /proc/self/mountinfo");
     }
-    let found = text
-        .lines()
-        .filter_map(|line| {
-            let fields = line.split(' ').collect::<Vec<_>>();
-            let (path, options) = (fields.get(4)?, fields.get(5)?);
-            let has = |word: &str| options.split(',').any(|option| option == word);
-            let folder = std::fs::metadata(path).is_ok_and(|meta| meta.is_dir());
-            let device_folder = path.starts_with("/dev") && has("nosuid");
-            let weak = has("rw") && folder && !(has("nosuid") && has("nodev"));
-            (weak && !device_folder).then(|| (*path).to_owned())
+    let paths = text.lines().filter_map(|line| line.split(' ').nth(4)).collect::<BTreeSet<_>>();
+    let found = paths
+        .into_iter()
+        .filter(|path| std::fs::metadata(path).is_ok_and(|meta| meta.is_dir()))
+        .filter(|path| {
+            let flags = mount_flags(&raw::c_path(path)).unwrap_or(0);
+            let inert = if path.starts_with("/dev") {
+                libc::ST_NOSUID
+            } else {
+                libc::ST_NOSUID | libc::ST_NODEV
+            };
+            flags & libc::ST_RDONLY == 0 && flags & inert != inert
         })
+        .map(str::to_owned)
         .collect::<Vec<_>>();
     Outcome::found(&found)
 }
 
-/// `ro` or `rw`, as the mount that holds the path says.
-fn flags_of(path: &std::ffi::CStr) -> Outcome {
+fn mount_flags(path: &CStr) -> Result<u64, i32> {
     // SAFETY: `stat` is writable and the path outlives the call.
     let (answer, flags) = unsafe {
         let mut stat = std::mem::zeroed::<libc::statvfs>();
         (libc::statvfs(path.as_ptr(), &raw mut stat), stat.f_flag)
     };
-    match raw::answer(answer) {
+    raw::answer(answer).map(|_| flags)
+}
+
+/// `ro` or `rw`, as the mount that holds the path says.
+fn flags_of(path: &CStr) -> Outcome {
+    match mount_flags(path) {
         Err(libc::ENOENT) => Outcome::with_errno(Verdict::Hidden, libc::ENOENT, ""),
         Err(number) => Outcome::with_errno(Verdict::Error, number, "statvfs"),
-        Ok(_) if flags & libc::ST_RDONLY != 0 => Outcome::value("ro"),
+        Ok(flags) if flags & libc::ST_RDONLY != 0 => Outcome::value("ro"),
         Ok(_) => Outcome::value("rw"),
     }
 }

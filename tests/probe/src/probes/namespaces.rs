@@ -43,7 +43,7 @@ pub(super) fn probes() -> Vec<Probe> {
                 Outcome::of_call(raw::call(libc::SYS_chroot, [raw::address(c"/".as_ptr()), 0, 0, 0, 0, 0]))
             }),
             Probe::new("A16.pivot_root", || Outcome::of_call(raw::call(155, [0; 6]))),
-            Probe::new("A19.umount_mask", umount_mask),
+            Probe::new("A19.umount", umount),
             Probe::new("A19.remount", remount),
             Probe::new("A19.move_mount", || {
                 Outcome::of_call(raw::call(429, [-1, 0, -1, 0, 0, 0]))
@@ -91,11 +91,11 @@ fn mount(kind: &std::ffi::CStr, target: &std::ffi::CStr, flags: u64, what: &str)
 
 /// `MNT_EXPIRE` and `MNT_DETACH` exclude each other: after the check of the right
 /// the kernel answers EINVAL, mounted or not, so nothing is ever unmounted.
-fn umount_mask() -> Outcome {
+fn umount() -> Outcome {
     let flags = libc::MNT_EXPIRE | libc::MNT_DETACH;
     // SAFETY: the path outlives the call.
-    let answer = unsafe { libc::umount2(c"/proc/kcore".as_ptr(), flags) };
-    Outcome::of_path(raw::answer(answer))
+    let answer = unsafe { libc::umount2(c"/proc".as_ptr(), flags) };
+    Outcome::of_call(raw::answer(answer))
 }
 
 /// Remounts with the very flags the mount has: nothing changes, and whoever may do

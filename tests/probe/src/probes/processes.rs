@@ -29,7 +29,7 @@ pub(super) fn probes() -> Vec<Probe> {
         }),
         Probe::new("A1.any_exe", any_exe),
         Probe::walking("A15.socket_files", || {
-            walk::find(walk::ROOTS, |_| true, |entry| entry.meta.file_type().is_socket())
+            walk::find(walk::ROOTS, |_| true, |entry| entry.kind.is_socket())
         }),
         Probe::new("A15.socket_names", socket_names),
         Probe::new("A16.pid1_root", pid1_root),
