@@ -64,7 +64,9 @@ fn child(seconds: u32, write: &OwnedFd, body: impl FnOnce() -> Outcome) -> ! {
     while !rest.is_empty() {
         // SAFETY: `rest` is readable for its length.
         let written = unsafe { libc::write(write.as_raw_fd(), rest.as_ptr().cast(), rest.len()) };
-        let Ok(written) = usize::try_from(written) else { break };
+        let Ok(written) = usize::try_from(written) else {
+            break;
+        };
         rest = rest.get(written..).unwrap_or_default();
     }
     // SAFETY: leaves without running destructors that belong to the parent.

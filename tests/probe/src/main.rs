@@ -40,7 +40,11 @@ fn main() -> ExitCode {
 
 fn usage(what: &str) -> ExitCode {
     // Nothing is left to do when even standard error is gone.
-    let _ = writeln!(io::stderr(), "{what}{}{USAGE}", if what.is_empty() { "" } else { "\n" });
+    let _ = writeln!(
+        io::stderr(),
+        "{what}{}{USAGE}",
+        if what.is_empty() { "" } else { "\n" }
+    );
     ExitCode::from(2)
 }
 
@@ -59,7 +63,10 @@ fn list() -> io::Result<ExitCode> {
 
 fn run(wanted: &[String]) -> io::Result<ExitCode> {
     let all = probes::all();
-    if let Some(unknown) = wanted.iter().find(|name| !all.iter().any(|p| p.is_named(name))) {
+    if let Some(unknown) = wanted
+        .iter()
+        .find(|name| !all.iter().any(|p| p.is_named(name)))
+    {
         return Err(io::Error::other(format!("no probe is named `{unknown}`")));
     }
     let scratch = Scratch::create();

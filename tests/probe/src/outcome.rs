@@ -166,7 +166,13 @@ mod tests {
         for number in [libc::EPERM, libc::ENOSYS, libc::EACCES] {
             assert_eq!(Outcome::of_call(Err(number)).result, Verdict::Refused);
         }
-        for number in [libc::EFAULT, libc::EINVAL, libc::EBADF, libc::EROFS, libc::ENOENT] {
+        for number in [
+            libc::EFAULT,
+            libc::EINVAL,
+            libc::EBADF,
+            libc::EROFS,
+            libc::ENOENT,
+        ] {
             assert_eq!(Outcome::of_call(Err(number)).result, Verdict::Allowed);
         }
     }
@@ -175,7 +181,10 @@ mod tests {
     fn a_path_is_also_refused_by_a_read_only_file_system() {
         assert_eq!(Outcome::of_path(Err(libc::EROFS)).result, Verdict::Refused);
         assert_eq!(Outcome::of_path(Err(libc::ENOENT)).result, Verdict::Hidden);
-        assert_eq!(Outcome::of_path(Err(libc::ETXTBSY)).result, Verdict::Allowed);
+        assert_eq!(
+            Outcome::of_path(Err(libc::ETXTBSY)).result,
+            Verdict::Allowed
+        );
     }
 
     #[test]

@@ -70,9 +70,8 @@ impl Pattern {
                 .map(|value| value.rsplit(':').next().unwrap_or(value))
                 .and_then(|value| value.parse::<u64>().ok())
                 .is_some_and(|value| value <= *bound),
-            Self::Among(wanted) => value.is_some_and(|value| {
-                members(value).iter().all(|member| wanted.contains(member))
-            }),
+            Self::Among(wanted) => value
+                .is_some_and(|value| members(value).iter().all(|member| wanted.contains(member))),
         }
     }
 }
@@ -138,7 +137,14 @@ mod tests {
 
     #[test]
     fn the_text_form_reads_back() {
-        for text in ["refused", "refused:EPERM", "value:*", "value:1:3", "value<=9", "value in a,b"] {
+        for text in [
+            "refused",
+            "refused:EPERM",
+            "value:*",
+            "value:1:3",
+            "value<=9",
+            "value in a,b",
+        ] {
             assert_eq!(Pattern::parse(text).unwrap().to_string(), text);
         }
     }

@@ -12,7 +12,11 @@ pub(crate) fn last_errno() -> i32 {
 /// Turns a libc return value into the value or the error number.
 pub(crate) fn answer(returned: impl Into<i64>) -> Result<i64, i32> {
     let returned = returned.into();
-    if returned < 0 { Err(last_errno()) } else { Ok(returned) }
+    if returned < 0 {
+        Err(last_errno())
+    } else {
+        Ok(returned)
+    }
 }
 
 /// `S nr args…` of the hazards table.

@@ -61,7 +61,12 @@ fn fd_targets() -> BTreeMap<u32, String> {
 }
 
 fn link(path: &str) -> Option<String> {
-    Some(std::fs::read_link(path).ok()?.to_string_lossy().into_owned())
+    Some(
+        std::fs::read_link(path)
+            .ok()?
+            .to_string_lossy()
+            .into_owned(),
+    )
 }
 
 fn text(path: &str) -> Option<String> {
@@ -74,8 +79,19 @@ fn text(path: &str) -> Option<String> {
 #[must_use]
 pub fn document() -> Value {
     let fields = [
-        "Uid", "Gid", "Groups", "CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb", "NoNewPrivs",
-        "Seccomp", "Seccomp_filters", "SigBlk", "SigIgn",
+        "Uid",
+        "Gid",
+        "Groups",
+        "CapInh",
+        "CapPrm",
+        "CapEff",
+        "CapBnd",
+        "CapAmb",
+        "NoNewPrivs",
+        "Seccomp",
+        "Seccomp_filters",
+        "SigBlk",
+        "SigIgn",
     ];
     let fields = fields
         .into_iter()
@@ -91,7 +107,10 @@ pub fn document() -> Value {
         .collect::<BTreeMap<_, _>>();
     let env = std::env::vars_os()
         .map(|(name, value)| {
-            (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned())
+            (
+                name.to_string_lossy().into_owned(),
+                value.to_string_lossy().into_owned(),
+            )
         })
         .collect::<BTreeMap<_, _>>();
     json!({
@@ -126,8 +145,18 @@ mod tests {
     fn the_document_describes_this_process() {
         let document = document();
         assert!(document["status"]["Uid"].is_string());
-        assert!(document["namespaces"]["mnt"].as_str().unwrap().starts_with("mnt:["));
-        assert!(document["rlimits"]["nofile"].as_str().unwrap().contains(':'));
+        assert!(
+            document["namespaces"]["mnt"]
+                .as_str()
+                .unwrap()
+                .starts_with("mnt:[")
+        );
+        assert!(
+            document["rlimits"]["nofile"]
+                .as_str()
+                .unwrap()
+                .contains(':')
+        );
         assert!(document["fds"]["0"].is_string());
     }
 }

@@ -94,7 +94,9 @@ fn compare<'a>(
     let mut by_id: BTreeMap<&str, &Line> = BTreeMap::new();
     for line in lines {
         if by_id.insert(&line.id, line).is_some() {
-            findings.push(Finding::Repeated { id: line.id.clone() });
+            findings.push(Finding::Repeated {
+                id: line.id.clone(),
+            });
         }
     }
     for (id, entry) in table {
@@ -115,7 +117,10 @@ fn compare<'a>(
             }
         }
     }
-    let known = by_id.keys().copied().chain(probes.iter().map(String::as_str));
+    let known = by_id
+        .keys()
+        .copied()
+        .chain(probes.iter().map(String::as_str));
     for id in known.collect::<BTreeSet<_>>() {
         if !table.contains_key(id) {
             findings.push(Finding::NotInTable { id: id.to_owned() });

@@ -13,14 +13,18 @@ const CHUNK: usize = 64 * 1024;
 /// Makes up to `count` children that wait, says how many there are, and waits to be
 /// killed with them; its own end takes them along.
 pub(super) fn forkbomb(count: u64) -> u8 {
+    let parent = std::process::id();
     let mut made = 0;
     let mut stopped = None;
     while made < count {
         // SAFETY: single-threaded; the child makes plain calls and waits.
         match unsafe { libc::fork() } {
             0 => unsafe {
-                // SAFETY: as above. Should the parent have died before, the alarm remains.
+                // SAFETY: as above. A parent that died before the call sends nothing.
                 libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+                if u32::try_from(libc::getppid()) != Ok(parent) {
+                    libc::_exit(0);
+                }
                 libc::alarm(LIFE);
                 loop {
                     libc::pause();

@@ -49,7 +49,9 @@ fn say(value: &Value) {
 
 /// How far a mode came, and what stopped it.
 fn report(done: u64, stopped: Option<&std::io::Error>) -> u8 {
-    let errno = stopped.and_then(std::io::Error::raw_os_error).map(crate::errno_name);
+    let errno = stopped
+        .and_then(std::io::Error::raw_os_error)
+        .map(crate::errno_name);
     say(&serde_json::json!({ "done": done, "errno": errno }));
     u8::from(stopped.is_some())
 }

@@ -52,10 +52,21 @@ fn i386(number: u32, argument: u32) -> Outcome {
 /// A task that loads a filter of its own (browsers, test runners) must still work.
 fn own_filter() -> Outcome {
     const ALLOW: u32 = 0x7fff_0000;
-    let mut code = [libc::sock_filter { code: 0x06, jt: 0, jf: 0, k: ALLOW }];
-    let program = libc::sock_fprog { len: 1, filter: code.as_mut_ptr() };
+    let mut code = [libc::sock_filter {
+        code: 0x06,
+        jt: 0,
+        jf: 0,
+        k: ALLOW,
+    }];
+    let program = libc::sock_fprog {
+        len: 1,
+        filter: code.as_mut_ptr(),
+    };
     let program = raw::address(&raw const program);
-    let set = raw::call(libc::SYS_prctl, [i64::from(libc::PR_SET_NO_NEW_PRIVS), 1, 0, 0, 0, 0]);
+    let set = raw::call(
+        libc::SYS_prctl,
+        [i64::from(libc::PR_SET_NO_NEW_PRIVS), 1, 0, 0, 0, 0],
+    );
     if let Err(number) = set {
         return Outcome::with_errno(Verdict::Refused, number, "no_new_privs");
     }

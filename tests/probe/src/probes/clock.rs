@@ -6,11 +6,17 @@ use crate::raw;
 
 pub(super) fn probes() -> Vec<Probe> {
     vec![
-        Probe::new("B12.clock_settime", || Outcome::of_call(raw::call(227, [0; 6]))),
+        Probe::new("B12.clock_settime", || {
+            Outcome::of_call(raw::call(227, [0; 6]))
+        }),
         // A null time would be taken as "set nothing" and succeed; a bad one is EFAULT.
-        Probe::new("B12.settimeofday", || Outcome::of_call(raw::call(164, [1, 0, 0, 0, 0, 0]))),
+        Probe::new("B12.settimeofday", || {
+            Outcome::of_call(raw::call(164, [1, 0, 0, 0, 0, 0]))
+        }),
         Probe::new("B12.adjtimex", || Outcome::of_call(raw::call(159, [0; 6]))),
-        Probe::new("B12.clock_adjtime", || Outcome::of_call(raw::call(305, [0; 6]))),
+        Probe::new("B12.clock_adjtime", || {
+            Outcome::of_call(raw::call(305, [0; 6]))
+        }),
         // The rest changes only the child, which ends at once.
         Probe::new("B12.sched_fifo", || {
             let priority = libc::sched_param { sched_priority: 1 };
@@ -25,7 +31,10 @@ pub(super) fn probes() -> Vec<Probe> {
         }),
         Probe::new("B12.ionice", || {
             // IOPRIO_CLASS_RT, level 4.
-            Outcome::of_call(raw::call(libc::SYS_ioprio_set, [1, 0, (1 << 13) | 4, 0, 0, 0]))
+            Outcome::of_call(raw::call(
+                libc::SYS_ioprio_set,
+                [1, 0, (1 << 13) | 4, 0, 0, 0],
+            ))
         }),
     ]
 }

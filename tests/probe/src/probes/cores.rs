@@ -13,7 +13,9 @@ pub(super) fn probes() -> Vec<Probe> {
                 rlim_max: libc::RLIM_INFINITY,
             };
             // SAFETY: `limit` outlives the call.
-            Outcome::of_call(raw::answer(unsafe { libc::setrlimit(libc::RLIMIT_CORE, &raw const limit) }))
+            Outcome::of_call(raw::answer(unsafe {
+                libc::setrlimit(libc::RLIMIT_CORE, &raw const limit)
+            }))
         }),
         Probe::placed("A23.crash", crash),
     ]
@@ -26,7 +28,10 @@ fn crash(place: &Place<'_>) -> Outcome {
     if pattern.is_empty() || pattern.contains(['|', '/', '@']) {
         return Outcome::plain(
             Verdict::SkippedUnsafe,
-            format!("images go to the host: core_pattern is `{}`", pattern.trim()),
+            format!(
+                "images go to the host: core_pattern is `{}`",
+                pattern.trim()
+            ),
         );
     }
     let Some(scratch) = place.scratch else {

@@ -23,7 +23,9 @@ pub(super) fn probes() -> Vec<Probe> {
     NODES
         .iter()
         .map(|&(id, path)| {
-            Probe::new(id, move || Outcome::of_path(raw::touch_open(path, libc::O_RDONLY)))
+            Probe::new(id, move || {
+                Outcome::of_path(raw::touch_open(path, libc::O_RDONLY))
+            })
         })
         .chain([
             Probe::new("A21.dev_names", dev_names),
@@ -60,8 +62,12 @@ fn is_unusual(entry: &walk::Entry) -> bool {
     if !entry.kind.is_char_device() {
         return false;
     }
-    let number = std::fs::symlink_metadata(&entry.path).map(|meta| (libc::major(meta.rdev()), libc::minor(meta.rdev())));
-    !matches!(number, Ok((1, 3 | 5 | 7 | 8 | 9) | (5, 0 | 2) | (136..=143, _)))
+    let number = std::fs::symlink_metadata(&entry.path)
+        .map(|meta| (libc::major(meta.rdev()), libc::minor(meta.rdev())));
+    !matches!(
+        number,
+        Ok((1, 3 | 5 | 7 | 8 | 9) | (5, 0 | 2) | (136..=143, _))
+    )
 }
 
 fn make(place: &Place<'_>, kind: u32, major: u32, minor: u32) -> Outcome {

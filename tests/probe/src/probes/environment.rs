@@ -36,7 +36,10 @@ fn secrets() -> Outcome {
         .filter(|(name, value)| {
             let upper = name.to_string_lossy().to_uppercase();
             WORDS.iter().any(|word| upper.contains(word))
-                || value.as_bytes().windows(11).any(|part| part == b"ORCH-CANARY")
+                || value
+                    .as_bytes()
+                    .windows(11)
+                    .any(|part| part == b"ORCH-CANARY")
         })
         .map(|(name, _)| name.to_string_lossy().into_owned())
         .collect::<Vec<_>>();
@@ -71,7 +74,10 @@ fn cwd_in_root() -> Outcome {
     let pointer = raw::address(buffer.as_mut_ptr());
     match raw::call(libc::SYS_getcwd, [pointer, 4096, 0, 0, 0, 0]) {
         Ok(_) if buffer.starts_with(b"/") => Outcome::plain(Verdict::Hidden, "inside the root"),
-        Ok(_) => Outcome::plain(Verdict::Visible, "the working directory is outside the root"),
+        Ok(_) => Outcome::plain(
+            Verdict::Visible,
+            "the working directory is outside the root",
+        ),
         Err(number) => Outcome::with_errno(Verdict::Error, number, "getcwd"),
     }
 }
@@ -79,7 +85,12 @@ fn cwd_in_root() -> Outcome {
 /// A directory descriptor left open by the runtime leads to the host's root.
 fn fd_walk() -> Outcome {
     let found = (3..=1023)
-        .flat_map(|fd| [format!("/proc/self/fd/{fd}/."), format!("/proc/self/fd/{fd}/../../..")])
+        .flat_map(|fd| {
+            [
+                format!("/proc/self/fd/{fd}/."),
+                format!("/proc/self/fd/{fd}/../../.."),
+            ]
+        })
         .filter(|path| raw::touch_open(path, libc::O_PATH | libc::O_DIRECTORY).is_ok())
         .collect::<Vec<_>>();
     Outcome::found(&found)

@@ -11,11 +11,18 @@ use crate::raw;
 
 pub(super) fn probes() -> Vec<Probe> {
     vec![
-        Probe::new("A11.setuid_0", || becoming(libc::SYS_setuid, [0, 0, 0, 0, 0, 0])),
-        Probe::new("A11.setgid_0", || becoming(libc::SYS_setgid, [0, 0, 0, 0, 0, 0])),
+        Probe::new("A11.setuid_0", || {
+            becoming(libc::SYS_setuid, [0, 0, 0, 0, 0, 0])
+        }),
+        Probe::new("A11.setgid_0", || {
+            becoming(libc::SYS_setgid, [0, 0, 0, 0, 0, 0])
+        }),
         Probe::new("A11.setgroups", || {
             let groups = [0_u32];
-            becoming(libc::SYS_setgroups, [1, raw::address(groups.as_ptr()), 0, 0, 0, 0])
+            becoming(
+                libc::SYS_setgroups,
+                [1, raw::address(groups.as_ptr()), 0, 0, 0, 0],
+            )
         }),
         Probe::new("A11.setuid_program", setuid_program),
         Probe::new("A11.file_caps_program", file_caps_program),
@@ -32,15 +39,25 @@ fn becoming(number: i64, args: [i64; 6]) -> Outcome {
 
 /// Programs that print at once and are set-user-id root on common distributions.
 const PROGRAMS: &[&str] = &[
-    "/usr/bin/mount", "/usr/bin/umount", "/usr/bin/su", "/usr/bin/passwd", "/usr/bin/chsh",
-    "/usr/bin/chfn", "/usr/bin/gpasswd", "/usr/bin/newgrp", "/usr/bin/sudo",
-    "/usr/bin/fusermount3", "/bin/mount", "/bin/su", "/bin/ping",
+    "/usr/bin/mount",
+    "/usr/bin/umount",
+    "/usr/bin/su",
+    "/usr/bin/passwd",
+    "/usr/bin/chsh",
+    "/usr/bin/chfn",
+    "/usr/bin/gpasswd",
+    "/usr/bin/newgrp",
+    "/usr/bin/sudo",
+    "/usr/bin/fusermount3",
+    "/bin/mount",
+    "/bin/su",
+    "/bin/ping",
 ];
 
 fn setuid_program() -> Outcome {
-    let candidate = PROGRAMS.iter().find(|path| {
-        std::fs::metadata(path).is_ok_and(|meta| meta.mode() & libc::S_ISUID != 0)
-    });
+    let candidate = PROGRAMS
+        .iter()
+        .find(|path| std::fs::metadata(path).is_ok_and(|meta| meta.mode() & libc::S_ISUID != 0));
     match candidate {
         None => Outcome::plain(Verdict::Hidden, "no set-user-id program"),
         Some(path) => run_and_look(path, "Uid"),
@@ -48,8 +65,14 @@ fn setuid_program() -> Outcome {
 }
 
 const CAPABLE: &[&str] = &[
-    "/usr/bin/ping", "/bin/ping", "/usr/bin/newuidmap", "/usr/bin/newgidmap", "/usr/bin/arping",
-    "/usr/bin/mtr-packet", "/usr/bin/dumpcap", "/usr/sbin/clockdiff",
+    "/usr/bin/ping",
+    "/bin/ping",
+    "/usr/bin/newuidmap",
+    "/usr/bin/newgidmap",
+    "/usr/bin/arping",
+    "/usr/bin/mtr-packet",
+    "/usr/bin/dumpcap",
+    "/usr/sbin/clockdiff",
     // The test suite plants one here for the control.
     "/tmp/orch-probe-capable",
 ];
@@ -59,7 +82,12 @@ fn file_caps_program() -> Outcome {
         let path = raw::c_path(path);
         // SAFETY: both strings outlive the call; no buffer is filled (size 0).
         let size = unsafe {
-            libc::getxattr(path.as_ptr(), c"security.capability".as_ptr(), std::ptr::null_mut(), 0)
+            libc::getxattr(
+                path.as_ptr(),
+                c"security.capability".as_ptr(),
+                std::ptr::null_mut(),
+                0,
+            )
         };
         size > 0
     });
@@ -116,7 +144,9 @@ fn watch(pid: libc::pid_t, path: &str, field: &str) -> Outcome {
         let runs = text("comm").is_ok_and(|comm| name.starts_with(comm.trim()));
         let blocked = text("stat").is_ok_and(|stat| stat.contains(") S"));
         if runs && blocked {
-            let value = text("status").ok().and_then(|text| raw::field_of(&text, field));
+            let value = text("status")
+                .ok()
+                .and_then(|text| raw::field_of(&text, field));
             return judge(value.as_deref().unwrap_or_default(), path, field);
         }
         std::thread::sleep(Duration::from_millis(5));
@@ -133,7 +163,11 @@ fn judge(value: &str, path: &str, field: &str) -> Outcome {
         }
         _ => value.bytes().any(|digit| digit != b'0'),
     };
-    let result = if changed { Verdict::Allowed } else { Verdict::Refused };
+    let result = if changed {
+        Verdict::Allowed
+    } else {
+        Verdict::Refused
+    };
     Outcome::plain(result, detail)
 }
 

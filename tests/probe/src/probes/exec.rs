@@ -41,13 +41,19 @@ pub(super) fn probes() -> Vec<Probe> {
             memfd_run(|fd, argv, envp| {
                 let path = raw::address(c"".as_ptr());
                 let flags = i64::from(libc::AT_EMPTY_PATH);
-                raw::call(libc::SYS_execveat, [i64::from(fd), path, argv, envp, flags, 0])
+                raw::call(
+                    libc::SYS_execveat,
+                    [i64::from(fd), path, argv, envp, flags, 0],
+                )
             })
         }),
         Probe::new("B10.exec_proc_fd", || {
             memfd_run(|fd, argv, envp| {
                 let path = raw::c_path(format!("/proc/self/fd/{fd}"));
-                raw::call(libc::SYS_execve, [raw::address(path.as_ptr()), argv, envp, 0, 0, 0])
+                raw::call(
+                    libc::SYS_execve,
+                    [raw::address(path.as_ptr()), argv, envp, 0, 0, 0],
+                )
             })
         }),
         Probe::placed("B10.exec_written_file", written_file),

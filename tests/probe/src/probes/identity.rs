@@ -24,7 +24,9 @@ pub(super) fn probes() -> Vec<Probe> {
         .iter()
         .map(|&(id, field)| {
             Probe::here(id, move || match raw::status_field(field) {
-                Some(value) => Outcome::value(value.split_whitespace().collect::<Vec<_>>().join(",")),
+                Some(value) => {
+                    Outcome::value(value.split_whitespace().collect::<Vec<_>>().join(","))
+                }
                 None => Outcome::error(format!("no {field} in /proc/self/status")),
             })
         })

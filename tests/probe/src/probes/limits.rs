@@ -8,14 +8,17 @@ pub(super) fn probes() -> Vec<Probe> {
     status::RLIMITS
         .iter()
         .map(|&(name, resource)| {
-            Probe::here(format!("E10.{name}"), move || match status::rlimit(resource) {
-                Some(pair) => Outcome::value(pair),
-                None => Outcome::error("getrlimit"),
+            Probe::here(format!("E10.{name}"), move || {
+                match status::rlimit(resource) {
+                    Some(pair) => Outcome::value(pair),
+                    None => Outcome::error("getrlimit"),
+                }
             })
         })
         .chain(
-            [("tmp", c"/tmp"), ("shm", c"/dev/shm"), ("run", c"/run")].into_iter().flat_map(
-                |(name, path)| {
+            [("tmp", c"/tmp"), ("shm", c"/dev/shm"), ("run", c"/run")]
+                .into_iter()
+                .flat_map(|(name, path)| {
                     [
                         Probe::here(format!("E8.{name}_bytes"), move || {
                             size_of(path, |stat| stat.f_blocks.saturating_mul(stat.f_frsize))
@@ -24,8 +27,7 @@ pub(super) fn probes() -> Vec<Probe> {
                             size_of(path, |stat| stat.f_files)
                         }),
                     ]
-                },
-            ),
+                }),
         )
         .collect()
 }
@@ -44,7 +46,11 @@ fn size_of(path: &std::ffi::CStr, size: impl Fn(&libc::statvfs) -> u64) -> Outco
         Ok(_) => {
             let size = size(&stat);
             // A tmpfs mounted without a limit reports 0.
-            Outcome::value(if size == 0 { "unlimited".to_owned() } else { size.to_string() })
+            Outcome::value(if size == 0 {
+                "unlimited".to_owned()
+            } else {
+                size.to_string()
+            })
         }
     }
 }

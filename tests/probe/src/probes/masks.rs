@@ -33,7 +33,10 @@ const READ_ONLY: &[(&str, &str)] = &[
     ("A18.modprobe", "/proc/sys/kernel/modprobe"),
     ("A18.hostname", "/proc/sys/kernel/hostname"),
     ("A18.ip_forward", "/proc/sys/net/ipv4/ip_forward"),
-    ("A18.ping_group_range", "/proc/sys/net/ipv4/ping_group_range"),
+    (
+        "A18.ping_group_range",
+        "/proc/sys/net/ipv4/ping_group_range",
+    ),
     ("A18.binfmt_misc", "/proc/sys/fs/binfmt_misc/register"),
     ("A18.sysrq_trigger", "/proc/sysrq-trigger"),
     ("A18.irq_affinity", "/proc/irq/0/smp_affinity"),
@@ -41,26 +44,44 @@ const READ_ONLY: &[(&str, &str)] = &[
 ];
 
 pub(super) fn probes() -> Vec<Probe> {
-    let files = MASKED_FILES.iter().map(|&(id, path)| Probe::new(id, move || readable(path)));
-    let folders = MASKED_FOLDERS.iter().map(|&(id, path)| Probe::new(id, move || listable(&[path.into()])));
+    let files = MASKED_FILES
+        .iter()
+        .map(|&(id, path)| Probe::new(id, move || readable(path)));
+    let folders = MASKED_FOLDERS
+        .iter()
+        .map(|&(id, path)| Probe::new(id, move || listable(&[path.into()])));
     let opens = READ_ONLY.iter().map(|&(id, path)| {
-        Probe::new(id, move || Outcome::of_path(raw::touch_open(path, libc::O_WRONLY)))
+        Probe::new(id, move || {
+            Outcome::of_path(raw::touch_open(path, libc::O_WRONLY))
+        })
     });
     files
         .chain(folders)
         .chain(opens)
         .chain([
             Probe::new("H14.thermal_throttle", || {
-                listable(&processors().map(|cpu| format!("{cpu}/thermal_throttle")).collect::<Vec<_>>())
+                listable(
+                    &processors()
+                        .map(|cpu| format!("{cpu}/thermal_throttle"))
+                        .collect::<Vec<_>>(),
+                )
             }),
             Probe::new("A3.kcore_node", kcore_node),
             Probe::new("A3.dev_null", dev_null),
             Probe::walking("A9.control_files", control_files),
             Probe::walking("A9.folders", || {
-                walk::find(&cgroup_roots(), |_| true, |entry| entry.kind.is_dir() && writable(&entry.path))
+                walk::find(
+                    &cgroup_roots(),
+                    |_| true,
+                    |entry| entry.kind.is_dir() && writable(&entry.path),
+                )
             }),
             Probe::new("A18.vm", || {
-                walk::find(&["/proc/sys/vm"], |_| true, |entry| opens_for_write(&entry.path))
+                walk::find(
+                    &["/proc/sys/vm"],
+                    |_| true,
+                    |entry| opens_for_write(&entry.path),
+                )
             }),
             Probe::walking("A18.writable_proc", || {
                 walk::find(
@@ -70,13 +91,23 @@ pub(super) fn probes() -> Vec<Probe> {
                 )
             }),
             Probe::walking("A18.writable_sys", || {
-                walk::find(&["/sys"], |_| true, |entry| entry.kind.is_file() && writable(&entry.path))
+                walk::find(
+                    &["/sys"],
+                    |_| true,
+                    |entry| entry.kind.is_file() && writable(&entry.path),
+                )
             }),
             Probe::new("A18.bus_pci", || {
-                walk::find(&["/proc/bus/pci"], |_| true, |entry| entry.kind.is_file() && writable(&entry.path))
+                walk::find(
+                    &["/proc/bus/pci"],
+                    |_| true,
+                    |entry| entry.kind.is_file() && writable(&entry.path),
+                )
             }),
             // SYSLOG_ACTION_SIZE_BUFFER: only a number.
-            Probe::new("A24.syslog", || Outcome::of_call(raw::call(103, [10, 0, 0, 0, 0, 0]))),
+            Probe::new("A24.syslog", || {
+                Outcome::of_call(raw::call(103, [10, 0, 0, 0, 0, 0]))
+            }),
             Probe::new("A24.proc_kmsg", || {
                 Outcome::of_path(raw::touch_open("/proc/kmsg", libc::O_RDONLY))
             }),
@@ -135,17 +166,24 @@ fn kcore_node() -> Outcome {
         Ok(meta) if meta.file_type().is_char_device() && meta.rdev() == libc::makedev(1, 3) => {
             Outcome::plain(Verdict::Hidden, "the null device")
         }
-        Ok(meta) if meta.is_file() && meta.len() == 0 => Outcome::plain(Verdict::Hidden, "an empty file"),
-        Ok(meta) => Outcome::plain(Verdict::Visible, format!("mode {:o}, {} bytes", meta.mode(), meta.len())),
+        Ok(meta) if meta.is_file() && meta.len() == 0 => {
+            Outcome::plain(Verdict::Hidden, "an empty file")
+        }
+        Ok(meta) => Outcome::plain(
+            Verdict::Visible,
+            format!("mode {:o}, {} bytes", meta.mode(), meta.len()),
+        ),
     }
 }
 
 fn dev_null() -> Outcome {
     match std::fs::symlink_metadata("/dev/null") {
         Err(error) => of_io(&error),
-        Ok(meta) if meta.file_type().is_char_device() => {
-            Outcome::value(format!("{}:{}", libc::major(meta.rdev()), libc::minor(meta.rdev())))
-        }
+        Ok(meta) if meta.file_type().is_char_device() => Outcome::value(format!(
+            "{}:{}",
+            libc::major(meta.rdev()),
+            libc::minor(meta.rdev())
+        )),
         Ok(meta) => Outcome::value(format!("mode {:o}", meta.mode())),
     }
 }
@@ -170,11 +208,20 @@ fn cgroup_roots() -> Vec<&'static str> {
         "/sys/fs/cgroup/perf_event",
         "/sys/fs/cgroup/hugetlb",
     ];
-    ROOTS.into_iter().filter(|path| Path::new(path).exists()).collect()
+    ROOTS
+        .into_iter()
+        .filter(|path| Path::new(path).exists())
+        .collect()
 }
 
 fn control_files() -> Outcome {
-    const NAMES: [&str; 5] = ["cgroup.procs", "tasks", "devices.allow", "release_agent", "cgroup.subtree_control"];
+    const NAMES: [&str; 5] = [
+        "cgroup.procs",
+        "tasks",
+        "devices.allow",
+        "release_agent",
+        "cgroup.subtree_control",
+    ];
     walk::find(
         &cgroup_roots(),
         |_| true,
@@ -193,7 +240,11 @@ fn kallsyms() -> Outcome {
         .and_then(|file| file.take(4096).read_to_string(&mut text));
     match read {
         Err(error) => of_io(&error),
-        Ok(_) if text.lines().any(|line| line.bytes().take(16).any(|b| b != b'0')) => {
+        Ok(_)
+            if text
+                .lines()
+                .any(|line| line.bytes().take(16).any(|b| b != b'0')) =>
+        {
             Outcome::plain(Verdict::Visible, "addresses")
         }
         Ok(_) => Outcome::plain(Verdict::Hidden, "zeros"),

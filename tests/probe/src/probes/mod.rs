@@ -46,7 +46,9 @@ pub struct Probe {
 
 impl std::fmt::Debug for Probe {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        out.debug_struct("Probe").field("id", &self.id).finish_non_exhaustive()
+        out.debug_struct("Probe")
+            .field("id", &self.id)
+            .finish_non_exhaustive()
     }
 }
 

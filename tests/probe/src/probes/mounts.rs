@@ -32,7 +32,12 @@ fn count(word: &str) -> Outcome {
     if text.is_empty() {
         return Outcome::error("no /proc/self/mountinfo");
     }
-    Outcome::value(text.lines().filter(|line| line.contains(word)).count().to_string())
+    Outcome::value(
+        text.lines()
+            .filter(|line| line.contains(word))
+            .count()
+            .to_string(),
+    )
 }
 
 fn option_values(word: &str) -> Vec<String> {
@@ -52,7 +57,10 @@ fn writable_mounts() -> Outcome {
     if text.is_empty() {
         return Outcome::error("no /proc/self/mountinfo");
     }
-    let paths = text.lines().filter_map(|line| line.split(' ').nth(4)).collect::<BTreeSet<_>>();
+    let paths = text
+        .lines()
+        .filter_map(|line| line.split(' ').nth(4))
+        .collect::<BTreeSet<_>>();
     let found = paths
         .into_iter()
         .filter(|path| std::fs::metadata(path).is_ok_and(|meta| meta.is_dir()))

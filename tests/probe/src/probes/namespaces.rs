@@ -18,13 +18,14 @@ const NAMESPACES: &[(&str, i64)] = &[
 const NEW_USER: i64 = 0x1000_0000;
 
 pub(super) fn probes() -> Vec<Probe> {
-    let unshares = NAMESPACES.iter().map(|&(name, flag)| {
-        Probe::new(format!("B8.unshare_{name}"), move || unshare(flag))
-    });
+    let unshares = NAMESPACES
+        .iter()
+        .map(|&(name, flag)| Probe::new(format!("B8.unshare_{name}"), move || unshare(flag)));
     // CLONE_NEWTIME is no flag of clone: its bit is part of the exit signal there.
-    let clones = NAMESPACES.iter().filter(|(name, _)| *name != "time").map(|&(name, flag)| {
-        Probe::new(format!("B8.clone_{name}"), move || clone(flag))
-    });
+    let clones = NAMESPACES
+        .iter()
+        .filter(|(name, _)| *name != "time")
+        .map(|&(name, flag)| Probe::new(format!("B8.clone_{name}"), move || clone(flag)));
     unshares
         .chain(clones)
         .chain([
@@ -32,17 +33,29 @@ pub(super) fn probes() -> Vec<Probe> {
             Probe::new("B8.clone3", || Outcome::of_call(raw::call(435, [0; 6]))),
             // release_agent (CVE-2022-0492): user, mount and cgroup namespace at once. The
             // mount itself would bind a controller on the host, so it is not made.
-            Probe::new("A8.unshare", || unshare(NEW_USER | 0x0002_0000 | 0x0200_0000)),
+            Probe::new("A8.unshare", || {
+                unshare(NEW_USER | 0x0002_0000 | 0x0200_0000)
+            }),
             Probe::new("A8.mount_new_fs", || {
-                mount(c"orch-no-such-fs", c"/", 0, "file system that does not exist")
+                mount(
+                    c"orch-no-such-fs",
+                    c"/",
+                    0,
+                    "file system that does not exist",
+                )
             }),
             Probe::new("A16.open_by_handle_at", || {
                 Outcome::of_call(raw::call(304, [-1, 0, 0, 0, 0, 0]))
             }),
             Probe::new("A16.chroot", || {
-                Outcome::of_call(raw::call(libc::SYS_chroot, [raw::address(c"/".as_ptr()), 0, 0, 0, 0, 0]))
+                Outcome::of_call(raw::call(
+                    libc::SYS_chroot,
+                    [raw::address(c"/".as_ptr()), 0, 0, 0, 0, 0],
+                ))
             }),
-            Probe::new("A16.pivot_root", || Outcome::of_call(raw::call(155, [0; 6]))),
+            Probe::new("A16.pivot_root", || {
+                Outcome::of_call(raw::call(155, [0; 6]))
+            }),
             Probe::new("A19.umount", umount),
             Probe::new("A19.remount", remount),
             Probe::new("A19.move_mount", || {
@@ -66,7 +79,10 @@ fn unshare(flags: i64) -> Outcome {
 }
 
 fn clone(flags: i64) -> Outcome {
-    let answer = raw::call(libc::SYS_clone, [flags | i64::from(libc::SIGCHLD), 0, 0, 0, 0, 0]);
+    let answer = raw::call(
+        libc::SYS_clone,
+        [flags | i64::from(libc::SIGCHLD), 0, 0, 0, 0, 0],
+    );
     match answer {
         // SAFETY: the clone runs on a copy of this stack and leaves at once.
         Ok(0) => unsafe { libc::_exit(0) },
@@ -83,10 +99,20 @@ fn clone(flags: i64) -> Outcome {
 fn mount(kind: &std::ffi::CStr, target: &std::ffi::CStr, flags: u64, what: &str) -> Outcome {
     // SAFETY: every string outlives the call.
     let answer = unsafe {
-        libc::mount(c"none".as_ptr(), target.as_ptr(), kind.as_ptr(), flags, std::ptr::null())
+        libc::mount(
+            c"none".as_ptr(),
+            target.as_ptr(),
+            kind.as_ptr(),
+            flags,
+            std::ptr::null(),
+        )
     };
     let outcome = Outcome::of_call(raw::answer(answer));
-    if outcome.result == Verdict::Allowed { outcome.detailed(what) } else { outcome }
+    if outcome.result == Verdict::Allowed {
+        outcome.detailed(what)
+    } else {
+        outcome
+    }
 }
 
 /// `MNT_EXPIRE` and `MNT_DETACH` exclude each other: after the check of the right
@@ -113,7 +139,12 @@ fn remount() -> Outcome {
             // ST_RDONLY, ST_NOSUID, ST_NODEV, ST_NOEXEC have the values of the MS_ flags.
             stat.f_flag & (libc::MS_RDONLY | libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC)
         };
-        last = mount(c"none", path, flags | libc::MS_REMOUNT | libc::MS_BIND, "the kernel was reached");
+        last = mount(
+            c"none",
+            path,
+            flags | libc::MS_REMOUNT | libc::MS_BIND,
+            "the kernel was reached",
+        );
         if last.result == Verdict::Allowed {
             return last;
         }

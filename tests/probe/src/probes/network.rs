@@ -12,16 +12,20 @@ const SIX: IpAddr = IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1));
 
 pub(super) fn probes() -> Vec<Probe> {
     vec![
-        Probe::here("NW-06.interfaces", || Outcome::value(interfaces().join(","))),
-        Probe::here("FS-09.sys_class_net", || match std::fs::read_dir("/sys/class/net") {
-            Err(_) => Outcome::value(""),
-            Ok(list) => {
-                let mut names = list
-                    .flatten()
-                    .map(|entry| entry.file_name().to_string_lossy().into_owned())
-                    .collect::<Vec<_>>();
-                names.sort();
-                Outcome::value(names.join(","))
+        Probe::here("NW-06.interfaces", || {
+            Outcome::value(interfaces().join(","))
+        }),
+        Probe::here("FS-09.sys_class_net", || {
+            match std::fs::read_dir("/sys/class/net") {
+                Err(_) => Outcome::value(""),
+                Ok(list) => {
+                    let mut names = list
+                        .flatten()
+                        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+                        .collect::<Vec<_>>();
+                    names.sort();
+                    Outcome::value(names.join(","))
+                }
             }
         }),
         Probe::new("NW-06.resolve", || {
@@ -55,7 +59,10 @@ fn offline(attempt: impl FnOnce() -> Outcome) -> Outcome {
         return skipped("there are interfaces besides lo");
     }
     let trie = std::fs::read_to_string("/proc/net/fib_trie").unwrap_or_default();
-    if trie.lines().any(|line| line.trim_start().starts_with("/0 ")) {
+    if trie
+        .lines()
+        .any(|line| line.trim_start().starts_with("/0 "))
+    {
         return skipped("there is a default route");
     }
     attempt()

@@ -34,7 +34,10 @@ pub(super) fn probes() -> Vec<Probe> {
         Probe::new("A15.socket_names", socket_names),
         Probe::new("A16.pid1_root", pid1_root),
         Probe::new("A16.pid1_cwd", || {
-            Outcome::of_path(raw::touch_open("/proc/1/cwd/", libc::O_PATH | libc::O_DIRECTORY))
+            Outcome::of_path(raw::touch_open(
+                "/proc/1/cwd/",
+                libc::O_PATH | libc::O_DIRECTORY,
+            ))
         }),
         Probe::new("A16.shadow", || environment::read_of("/etc/shadow")),
     ]
@@ -67,8 +70,16 @@ fn any_exe() -> Outcome {
 
 /// Sockets of engines and of the system in this network namespace.
 fn socket_names() -> Outcome {
-    const WORDS: [&str; 8] =
-        ["docker", "containerd", "podman", "crio", "sandboxd", "orch", "systemd", "dbus"];
+    const WORDS: [&str; 8] = [
+        "docker",
+        "containerd",
+        "podman",
+        "crio",
+        "sandboxd",
+        "orch",
+        "systemd",
+        "dbus",
+    ];
     match std::fs::read_to_string("/proc/net/unix") {
         Err(error) => Outcome::of_path(Err(error.raw_os_error().unwrap_or(0))),
         Ok(text) => {
@@ -86,10 +97,15 @@ fn socket_names() -> Outcome {
 fn pid1_root() -> Outcome {
     let identity = |path: &str| std::fs::metadata(path).map(|meta| (meta.dev(), meta.ino()));
     match (identity("/proc/1/root/."), identity("/")) {
-        (Ok(theirs), Ok(ours)) if theirs == ours => Outcome::plain(Verdict::Hidden, "the same root"),
+        (Ok(theirs), Ok(ours)) if theirs == ours => {
+            Outcome::plain(Verdict::Hidden, "the same root")
+        }
         (Ok(_), Ok(_)) => {
             let shadow = Path::new("/proc/1/root/etc/shadow").exists();
-            Outcome::plain(Verdict::Visible, format!("another root; its shadow file: {shadow}"))
+            Outcome::plain(
+                Verdict::Visible,
+                format!("another root; its shadow file: {shadow}"),
+            )
         }
         (Err(error), _) => Outcome::of_path(Err(error.raw_os_error().unwrap_or(0))),
         (_, Err(error)) => Outcome::error(error.to_string()),

@@ -27,19 +27,40 @@ struct Paths {
 }
 
 const WAYS: &[(&str, Way)] = &[
-    ("chmod", |p, mode| raw::call(libc::SYS_chmod, [p.existing, mode, 0, 0, 0, 0])),
-    ("fchmod", |p, mode| raw::call(libc::SYS_fchmod, [p.fd, mode, 0, 0, 0, 0])),
-    ("fchmodat", |p, mode| raw::call(libc::SYS_fchmodat, [CWD, p.existing, mode, 0, 0, 0])),
-    ("fchmodat2", |p, mode| raw::call(452, [CWD, p.existing, mode, 0, 0, 0])),
-    ("open", |p, mode| raw::call(libc::SYS_open, [p.free, CREATE, mode, 0, 0, 0])),
-    ("openat", |p, mode| raw::call(libc::SYS_openat, [CWD, p.free, CREATE, mode, 0, 0])),
-    ("creat", |p, mode| raw::call(libc::SYS_creat, [p.free, mode, 0, 0, 0, 0])),
-    ("mknod", |p, mode| raw::call(libc::SYS_mknod, [p.free, REGULAR | mode, 0, 0, 0, 0])),
-    ("mknodat", |p, mode| raw::call(libc::SYS_mknodat, [CWD, p.free, REGULAR | mode, 0, 0, 0])),
+    ("chmod", |p, mode| {
+        raw::call(libc::SYS_chmod, [p.existing, mode, 0, 0, 0, 0])
+    }),
+    ("fchmod", |p, mode| {
+        raw::call(libc::SYS_fchmod, [p.fd, mode, 0, 0, 0, 0])
+    }),
+    ("fchmodat", |p, mode| {
+        raw::call(libc::SYS_fchmodat, [CWD, p.existing, mode, 0, 0, 0])
+    }),
+    ("fchmodat2", |p, mode| {
+        raw::call(452, [CWD, p.existing, mode, 0, 0, 0])
+    }),
+    ("open", |p, mode| {
+        raw::call(libc::SYS_open, [p.free, CREATE, mode, 0, 0, 0])
+    }),
+    ("openat", |p, mode| {
+        raw::call(libc::SYS_openat, [CWD, p.free, CREATE, mode, 0, 0])
+    }),
+    ("creat", |p, mode| {
+        raw::call(libc::SYS_creat, [p.free, mode, 0, 0, 0, 0])
+    }),
+    ("mknod", |p, mode| {
+        raw::call(libc::SYS_mknod, [p.free, REGULAR | mode, 0, 0, 0, 0])
+    }),
+    ("mknodat", |p, mode| {
+        raw::call(libc::SYS_mknodat, [CWD, p.free, REGULAR | mode, 0, 0, 0])
+    }),
     ("openat2", |p, mode| {
         // struct open_how: flags, mode, resolve.
         let how = [CREATE, mode & 0o7777, 0];
-        raw::call(libc::SYS_openat2, [CWD, p.free, raw::address(how.as_ptr()), 24, 0, 0])
+        raw::call(
+            libc::SYS_openat2,
+            [CWD, p.free, raw::address(how.as_ptr()), 24, 0, 0],
+        )
     }),
     ("tmpfile", |p, mode| {
         let flags = i64::from(libc::O_TMPFILE | libc::O_WRONLY);
@@ -53,14 +74,20 @@ const REGULAR: i64 = libc::S_IFREG as i64;
 pub(super) fn probes() -> Vec<Probe> {
     let plain = WAYS.iter().flat_map(|&(name, way)| {
         [("suid", SUID), ("sgid", SGID)].map(|(bit, mode)| {
-            Probe::placed(format!("A25.{name}_{bit}"), move |place| plant(place, way, mode))
+            Probe::placed(format!("A25.{name}_{bit}"), move |place| {
+                plant(place, way, mode)
+            })
         })
     });
     // The ways whose mode is an argument that a filter compares.
-    let high = WAYS.iter().filter(|(name, _)| ["chmod", "fchmod", "fchmodat", "open"].contains(name));
+    let high = WAYS
+        .iter()
+        .filter(|(name, _)| ["chmod", "fchmod", "fchmodat", "open"].contains(name));
     plain
         .chain(high.map(|&(name, way)| {
-            Probe::placed(format!("A25.{name}_high_bit"), move |place| plant(place, way, SUID | HIGH))
+            Probe::placed(format!("A25.{name}_high_bit"), move |place| {
+                plant(place, way, SUID | HIGH)
+            })
         }))
         .chain([
             Probe::placed("A25.file_caps", file_caps),
@@ -88,12 +115,21 @@ fn plant(place: &Place<'_>, way: Way, mode: i64) -> Outcome {
 fn try_to_plant(scratch: &Path, existing: &Path, free: &Path, way: Way, mode: i64) -> Outcome {
     use std::os::fd::AsRawFd;
     let mut options = std::fs::OpenOptions::new();
-    let file = match options.write(true).create(true).truncate(false).mode(0o600).open(existing) {
+    let file = match options
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .open(existing)
+    {
         Ok(file) => file,
         Err(error) => return Outcome::error(format!("{}: {error}", existing.display())),
     };
-    let (c_existing, c_free, c_folder) =
-        (raw::c_path(existing), raw::c_path(free), raw::c_path(scratch));
+    let (c_existing, c_free, c_folder) = (
+        raw::c_path(existing),
+        raw::c_path(free),
+        raw::c_path(scratch),
+    );
     let answer = way(
         &Paths {
             existing: raw::address(c_existing.as_ptr()),
@@ -104,10 +140,16 @@ fn try_to_plant(scratch: &Path, existing: &Path, free: &Path, way: Way, mode: i6
         mode,
     );
     let modes = [existing, free].map(|path| std::fs::metadata(path).map_or(0, |meta| meta.mode()));
-    let planted = modes.iter().any(|mode| mode & (libc::S_ISUID | libc::S_ISGID) != 0);
+    let planted = modes
+        .iter()
+        .any(|mode| mode & (libc::S_ISUID | libc::S_ISGID) != 0);
     let outcome = Outcome::of_call(answer);
     if outcome.result == Verdict::Allowed {
-        let said = if planted { "the bit is on a file" } else { "the kernel was reached" };
+        let said = if planted {
+            "the bit is on a file"
+        } else {
+            "the kernel was reached"
+        };
         return outcome.detailed(format!("{said}, in {}", scratch.display()));
     }
     if planted {

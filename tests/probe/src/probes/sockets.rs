@@ -41,7 +41,10 @@ pub(super) fn probes() -> Vec<Probe> {
         Probe::new(id, move || {
             guarded(names, || {
                 // Opened and left to the end of the child: never bound, never connected.
-                open_refusal(raw::call(libc::SYS_socket, [family, kind, protocol, 0, 0, 0]))
+                open_refusal(raw::call(
+                    libc::SYS_socket,
+                    [family, kind, protocol, 0, 0, 0],
+                ))
             })
         })
     });

@@ -22,7 +22,11 @@ pub(super) fn probes() -> Vec<Probe> {
         Probe::new(id, move || {
             let terminal = own_terminal();
             let answer = raw::call(libc::SYS_ioctl, [i64::from(terminal), request, 0, 0, 0, 0]);
-            let where_to = if terminal == 0 { "standard input" } else { "a pty of its own" };
+            let where_to = if terminal == 0 {
+                "standard input"
+            } else {
+                "a pty of its own"
+            };
             let outcome = Outcome::of_call(answer);
             let detail = format!("{} on {where_to}", outcome.detail);
             outcome.detailed(detail.trim_start())

@@ -31,11 +31,18 @@ pub(super) fn find(
     let mut seen = 0;
     let mut found = Vec::new();
     for root in roots {
-        let Ok(top) = std::fs::symlink_metadata(root) else { continue };
+        let Ok(top) = std::fs::symlink_metadata(root) else {
+            continue;
+        };
         let mut waiting = vec![PathBuf::from(root)];
         while let Some(folder) = waiting.pop() {
-            let Ok(list) = std::fs::read_dir(&folder) else { continue };
-            for (path, kind) in list.flatten().filter_map(|entry| Some((entry.path(), entry.file_type().ok()?))) {
+            let Ok(list) = std::fs::read_dir(&folder) else {
+                continue;
+            };
+            for (path, kind) in list
+                .flatten()
+                .filter_map(|entry| Some((entry.path(), entry.file_type().ok()?)))
+            {
                 seen += 1;
                 if found.len() >= ENOUGH {
                     return Outcome::found(&found);
@@ -66,12 +73,24 @@ fn is_on(path: &Path, device: u64) -> bool {
 
 /// Whether a path of `/proc` belongs to a process.
 pub(super) fn is_process(path: &Path) -> bool {
-    path.file_name().and_then(OsStr::to_str).is_some_and(|name| {
-        ["self", "thread-self"].contains(&name) || name.bytes().all(|b| b.is_ascii_digit())
-    })
+    path.file_name()
+        .and_then(OsStr::to_str)
+        .is_some_and(|name| {
+            ["self", "thread-self"].contains(&name) || name.bytes().all(|b| b.is_ascii_digit())
+        })
 }
 
 /// The roots of everything that a task can reach and that may be a file system of its
 /// own, the small ones first.
-pub(super) const ROOTS: &[&str] =
-    &["/dev", "/dev/shm", "/run", "/tmp", "/workspace", "/home", "/root", "/srv", "/var", "/"];
+pub(super) const ROOTS: &[&str] = &[
+    "/dev",
+    "/dev/shm",
+    "/run",
+    "/tmp",
+    "/workspace",
+    "/home",
+    "/root",
+    "/srv",
+    "/var",
+    "/",
+];

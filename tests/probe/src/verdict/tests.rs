@@ -89,7 +89,9 @@ fn a_line_that_no_table_knows_is_a_finding() {
     });
     assert_eq!(
         judge(&run, &table),
-        [Finding::NotInTable { id: "Z9.new".to_owned() }]
+        [Finding::NotInTable {
+            id: "Z9.new".to_owned()
+        }]
     );
 }
 
@@ -101,7 +103,9 @@ fn a_probe_that_the_table_forgot_is_a_finding() {
     run.retain(|line| line.id != "B1.bpf");
     assert_eq!(
         judge(&run, &table),
-        [Finding::NotInTable { id: "B1.bpf".to_owned() }]
+        [Finding::NotInTable {
+            id: "B1.bpf".to_owned()
+        }]
     );
 }
 
@@ -112,7 +116,9 @@ fn a_table_entry_without_a_probe_is_a_finding() {
     table.insert("B1.gone".to_owned(), entry);
     assert_eq!(
         judge(&good_run(&table), &table),
-        [Finding::NoSuchProbe { id: "B1.gone".to_owned() }]
+        [Finding::NoSuchProbe {
+            id: "B1.gone".to_owned()
+        }]
     );
 }
 
@@ -123,7 +129,9 @@ fn a_repeated_line_is_a_finding() {
     run.push(run[3].clone());
     assert_eq!(
         judge(&run, &table),
-        [Finding::Repeated { id: run[3].id.clone() }]
+        [Finding::Repeated {
+            id: run[3].id.clone()
+        }]
     );
 }
 
