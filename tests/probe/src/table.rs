@@ -80,6 +80,19 @@ mod tests {
         }
     }
 
+    /// JSON lets a later entry of the same name win in silence.
+    #[test]
+    fn no_entry_stands_twice_in_a_table() {
+        for (tier, text) in [
+            ("loose", include_str!("../expected/loose.json")),
+            ("standard", include_str!("../expected/standard.json")),
+            ("strict", include_str!("../expected/strict.json")),
+        ] {
+            let written = text.matches("\"accept\":").count();
+            assert_eq!(written, expected(tier).unwrap().len(), "{tier}");
+        }
+    }
+
     #[test]
     fn every_entry_gives_a_reason() {
         for tier in TIERS {

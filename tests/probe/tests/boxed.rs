@@ -2,6 +2,12 @@
 //! capabilities but no system-call filter, so the probes must show what it closes and
 //! what it leaves open.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "a test may fail loudly"
+)]
+
 mod rig;
 
 use orch_probe::{Finding, Verdict, expected, judge};

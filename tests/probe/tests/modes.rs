@@ -1,5 +1,11 @@
 //! The programs that eat a resource or refuse to die.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "a test may fail loudly"
+)]
+
 mod rig;
 
 use std::io::{BufRead, BufReader};
