@@ -1,7 +1,7 @@
 //! What a process is: to compare the first task with a later one (A10), and both
 //! with the profile.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
@@ -137,9 +137,41 @@ fn session_keyring() -> String {
     }
 }
 
+/// In what two documents of one lease differ, as `part.name`: nothing, where a later
+/// exec is confined like the first task (A10, H1, H2).
+///
+/// Left out: `cgroup`, because every exec has its own, and what the descriptors point
+/// at; which ones are open is compared.
+#[must_use]
+pub fn differences(first: &Value, later: &Value) -> Vec<String> {
+    let names = |value: &Value| {
+        value
+            .as_object()
+            .map(|map| map.keys().cloned().collect::<BTreeSet<_>>())
+            .unwrap_or_default()
+    };
+    let mut found = Vec::new();
+    for part in names(first).union(&names(later)) {
+        let (a, b) = (&first[part], &later[part]);
+        match part.as_str() {
+            "cgroup" => {}
+            "fds" if names(a) == names(b) => {}
+            _ if a == b => {}
+            _ if a.is_object() && b.is_object() => found.extend(
+                names(a)
+                    .union(&names(b))
+                    .filter(|name| a[name] != b[name])
+                    .map(|name| format!("{part}.{name}")),
+            ),
+            _ => found.push(part.clone()),
+        }
+    }
+    found
+}
+
 #[cfg(test)]
 mod tests {
-    use super::document;
+    use super::{differences, document};
 
     #[test]
     fn the_document_describes_this_process() {
@@ -158,5 +190,30 @@ mod tests {
                 .contains(':')
         );
         assert!(document["fds"]["0"].is_string());
+    }
+
+    #[test]
+    fn a_later_exec_without_the_filter_or_a_limit_differs() {
+        let first = document();
+        assert_eq!(differences(&first, &first), Vec::<String>::new());
+        let mut later = first.clone();
+        later["status"]["Seccomp"] = "9".into();
+        later["rlimits"]["nofile"] = "7:7".into();
+        later["umask"] = "0777".into();
+        later["cgroup"] = "another".into();
+        later["fds"]["0"] = "elsewhere".into();
+        assert_eq!(
+            differences(&first, &later),
+            ["rlimits.nofile", "status.Seccomp", "umask"]
+        );
+    }
+
+    #[test]
+    fn a_missing_part_and_another_descriptor_differ() {
+        let first = document();
+        let mut later = first.clone();
+        later.as_object_mut().unwrap().remove("umask");
+        later["fds"]["9"] = "leak".into();
+        assert_eq!(differences(&first, &later), ["fds.9", "umask"]);
     }
 }
