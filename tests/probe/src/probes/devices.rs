@@ -6,6 +6,9 @@ use super::{Place, Probe, walk};
 use crate::outcome::{Outcome, Verdict};
 use crate::raw;
 
+/// The major number of the drivers that share one (`/proc/misc`).
+const MISC: u32 = 10;
+
 /// Opened for reading and closed: no ioctl, no connect, no read.
 const NODES: &[(&str, &str)] = &[
     ("A21.net_tun", "/dev/net/tun"),
@@ -22,11 +25,7 @@ const NODES: &[(&str, &str)] = &[
 pub(super) fn probes() -> Vec<Probe> {
     NODES
         .iter()
-        .map(|&(id, path)| {
-            Probe::new(id, move || {
-                Outcome::of_path(raw::touch_open(path, libc::O_RDONLY))
-            })
-        })
+        .map(|&(id, path)| Probe::new(id, move || open(path)))
         .chain([
             Probe::new("A21.dev_names", dev_names),
             Probe::walking("A21.nodes", || {
@@ -37,6 +36,30 @@ pub(super) fn probes() -> Vec<Probe> {
             Probe::placed("A21.mknod_mem", |place| make(place, libc::S_IFCHR, 1, 1)),
         ])
         .collect()
+}
+
+/// Opening a node whose driver is not loaded makes the kernel load it. With a filter,
+/// so in a sandbox, that is the attempt to prove; without one it would change the host.
+fn open(path: &str) -> Outcome {
+    let number = match std::fs::metadata(path) {
+        Ok(meta) => (libc::major(meta.rdev()), libc::minor(meta.rdev())),
+        Err(error) => return Outcome::of_path(Err(error.raw_os_error().unwrap_or(0))),
+    };
+    if number.0 == MISC && !raw::is_filtered() && !is_loaded(number.1) {
+        return Outcome::plain(
+            Verdict::SkippedUnsafe,
+            "no system-call filter, and the attempt could load a driver",
+        );
+    }
+    Outcome::of_path(raw::touch_open(path, libc::O_RDONLY))
+}
+
+fn is_loaded(minor: u32) -> bool {
+    let minor = minor.to_string();
+    std::fs::read_to_string("/proc/misc").is_ok_and(|text| {
+        text.lines()
+            .any(|line| line.split_whitespace().next() == Some(&minor))
+    })
 }
 
 fn dev_names() -> Outcome {

@@ -24,12 +24,12 @@ const FAMILIES: &[Family] = &[
     ("B6.tipc", 30, RDM, 0, &["TIPC"]),
     ("B6.bluetooth", 31, RAW, 1, &["HCI", "L2CAP"]),
     ("B6.can", 29, RAW, 1, &["CAN_RAW"]),
-    ("B6.netlink_sock_diag", 16, RAW, 4, &["NETLINK"]),
-    ("B6.netlink_xfrm", 16, RAW, 6, &["NETLINK"]),
-    ("B6.netlink_audit", 16, RAW, 9, &["NETLINK"]),
-    ("B6.netlink_netfilter", 16, RAW, 12, &["NETLINK"]),
-    ("B6.netlink_uevent", 16, RAW, 15, &["NETLINK"]),
-    ("B6.netlink_generic", 16, RAW, 16, &["NETLINK"]),
+    ("B6.netlink_sock_diag", 16, RAW, 4, &["netlink/4"]),
+    ("B6.netlink_xfrm", 16, RAW, 6, &["netlink/6"]),
+    ("B6.netlink_audit", 16, RAW, 9, &["netlink/9"]),
+    ("B6.netlink_netfilter", 16, RAW, 12, &["netlink/12"]),
+    ("B6.netlink_uevent", 16, RAW, 15, &["netlink/15"]),
+    ("B6.netlink_generic", 16, RAW, 16, &["netlink/16"]),
     ("B6.inet_raw", 2, RAW, 1, &["RAW"]),
     ("B6.inet6_raw", 10, RAW, 58, &["RAWv6"]),
     ("B6.inet_icmp", 2, DGRAM, 1, &["PING"]),
@@ -84,7 +84,17 @@ fn guarded(names: &[&str], attempt: impl FnOnce() -> Outcome) -> Outcome {
     )
 }
 
+/// Whether one of `names` is a protocol of `/proc/net/protocols`; `netlink/12` is one
+/// of which `/proc/net/netlink` lists the kernel's own socket.
 fn is_registered(names: &[&str]) -> bool {
+    if let [name] = names
+        && let Some(protocol) = name.strip_prefix("netlink/")
+    {
+        return std::fs::read_to_string("/proc/net/netlink").is_ok_and(|text| {
+            text.lines()
+                .any(|line| line.split_whitespace().nth(1) == Some(protocol))
+        });
+    }
     std::fs::read_to_string("/proc/net/protocols").is_ok_and(|text| {
         text.lines()
             .filter_map(|line| line.split_whitespace().next())
