@@ -1,0 +1,60 @@
+//! Tests with a reason to be skipped, and what makes a skip a failure.
+
+use std::process::ExitCode;
+
+use libtest_mimic::{Arguments, Failed, Trial};
+
+/// What a test came to, besides a failure.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// It held.
+    Held,
+    /// It could not be tried here, for this reason.
+    Skipped(String),
+}
+
+/// One test: `group::name`, with its row in the name of the group or in a comment.
+#[derive(Debug)]
+pub struct Test {
+    /// Name.
+    pub name: String,
+    /// Gives a verdict, or what is wrong.
+    pub run: fn() -> Result<Verdict, String>,
+}
+
+/// A test by function.
+#[must_use]
+pub fn test(name: &str, run: fn() -> Result<Verdict, String>) -> Test {
+    Test {
+        name: name.to_owned(),
+        run,
+    }
+}
+
+/// Runs them, as `cargo test` would show it.
+pub fn run(arguments: &Arguments, tests: Vec<Test>) -> ExitCode {
+    let must_run = std::env::var("ORCH_MUST_RUN").is_ok_and(|value| value == "1");
+    let trials = tests
+        .into_iter()
+        .map(|test| {
+            Trial::test(test.name, move || match (test.run)() {
+                Ok(Verdict::Held) => Ok(()),
+                Ok(Verdict::Skipped(reason)) if must_run => Err(Failed::from(format!(
+                    "skipped, and ORCH_MUST_RUN is set: {reason}"
+                ))),
+                Ok(Verdict::Skipped(reason)) => {
+                    note(&reason);
+                    Ok(())
+                }
+                Err(why) => Err(Failed::from(why)),
+            })
+        })
+        .collect();
+    libtest_mimic::run(arguments, trials).exit_code()
+}
+
+/// The reason of a skip is for whoever reads the output.
+#[allow(clippy::print_stderr)]
+fn note(reason: &str) {
+    eprintln!("skipped: {reason}");
+}
