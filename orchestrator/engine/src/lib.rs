@@ -8,10 +8,11 @@
 //! - [`supervise`], [`stream`], [`ending`]: a running command, its streams, its end.
 //! - [`copy_out`]: results, taken without trusting whoever left them.
 //! - [`account`]: the receipt.
-//! - [`run`]: all of that for one task.
+//! - [`plan`], [`session`], [`run`]: all of that for one task, or for several commands.
 //! - [`selftest`]: whether the controls of a tier hold here.
 
 pub mod account;
+pub mod clock;
 pub mod container;
 pub mod copy_out;
 pub mod ending;
@@ -19,16 +20,20 @@ pub mod image;
 pub mod interrupt;
 pub mod launcher;
 pub mod lease;
+pub mod plan;
 pub mod range;
 pub mod request;
+
 pub mod run;
 pub mod sealed;
 pub mod selftest;
+pub mod session;
 pub mod source;
 pub mod state;
 pub mod stream;
 pub mod supervise;
 pub mod terminal;
+pub mod wiring;
 
 mod failure;
 mod random;

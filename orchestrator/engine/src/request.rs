@@ -54,6 +54,18 @@ pub enum Streams {
     Terminal(Terminal),
 }
 
+impl Streams {
+    /// Nothing to read, and what is written is kept.
+    #[must_use]
+    pub fn nothing() -> Self {
+        Self::Pipes {
+            stdin: Input::Null,
+            stdout: Sink::Keep,
+            stderr: Sink::Keep,
+        }
+    }
+}
+
 /// One task, ready to be run.
 #[derive(Debug)]
 pub struct Request {

@@ -15,7 +15,7 @@ use orch_policy::task::Task;
 use orch_policy::{Code, Error, Profile};
 
 use crate::launcher::Engine;
-use crate::request::{Input, Request, Silent, Sink, Streams};
+use crate::request::{Request, Silent, Streams};
 
 /// One control, as it was found.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
@@ -66,11 +66,7 @@ pub fn check(engine: &mut Engine, profile: &Profile) -> Result<Vec<Finding>, Err
         profile: profile.clone(),
         task,
         inherited: Vec::new(),
-        streams: Streams::Pipes {
-            stdin: Input::Null,
-            stdout: Sink::Keep,
-            stderr: Sink::Keep,
-        },
+        streams: Streams::nothing(),
         out: None,
         reserved: Vec::new(),
     };

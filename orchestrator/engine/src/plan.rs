@@ -1,0 +1,95 @@
+//! A task, measured against its profile and this host, before anything starts.
+
+use orch_policy::spec::container::ContainerSpec;
+use orch_policy::spec::task::TaskSpec;
+use orch_policy::{Code, Error, spec};
+
+use crate::container::{self, Prepared};
+use crate::image;
+use crate::launcher::Engine;
+use crate::request::Request;
+use crate::source::Rules;
+
+/// A task that has been measured against its profile: both specs, and every
+/// source opened.
+#[derive(Debug)]
+pub struct Plan {
+    /// What the container is made of.
+    pub container: ContainerSpec,
+    /// What the command gets.
+    pub task: TaskSpec,
+    pub(crate) prepared: Prepared,
+}
+
+/// Measures a request against its profile and opens what it names; starts nothing.
+///
+/// # Errors
+/// Whatever is wrong with the request.
+pub fn plan(engine: &Engine, request: &Request) -> Result<Plan, Error> {
+    let profile = &request.profile;
+    if profile.network.needs_egress() {
+        return Err(Error::new(
+            Code::EgressUnavailable,
+            format!(
+                "profile {} lets a task out to a network, and there is no gateway that would watch it",
+                profile.name
+            ),
+            "run it without a network: --network none",
+        ));
+    }
+    let facts = image::facts(&profile.image)?;
+    let container = spec::container(profile, &request.task, &facts)?;
+    let effective = &request.effective;
+    let timeout = effective.command_timeout_ms.min(effective.timeout_ms);
+    let task = spec::task(
+        profile,
+        &request.task,
+        &effective.limits,
+        timeout,
+        &request.inherited,
+    )?;
+    check_host(&task)?;
+    let mut denied = profile.deny_paths.clone();
+    denied.extend(request.reserved.iter().cloned());
+    denied.push(engine.state().path().to_owned());
+    let rules = Rules {
+        denied: &denied,
+        allow_root_owned: request.task.allow_root_owned,
+    };
+    let prepared = container::prepare(&container, &rules)?;
+    Ok(Plan {
+        container,
+        task,
+        prepared,
+    })
+}
+
+/// A limit above what this machine allows is refused by name: the kernel would
+/// refuse it too, but later and without saying which.
+fn check_host(task: &TaskSpec) -> Result<(), Error> {
+    use rustix::process::{Resource, getrlimit};
+    for (name, resource, key) in [
+        ("RLIMIT_NOFILE", Resource::Nofile, "limits.open_files"),
+        ("RLIMIT_FSIZE", Resource::Fsize, "limits.file_size_mb"),
+        ("RLIMIT_STACK", Resource::Stack, "limits.stack_mb"),
+        ("RLIMIT_CPU", Resource::Cpu, "limits.cpu_seconds"),
+    ] {
+        let asked = task.rlimits.iter().find(|limit| limit.name == name);
+        let (Some(asked), Some(most)) = (asked, getrlimit(resource).maximum) else {
+            continue;
+        };
+        if asked.hard > most {
+            return Err(Error::new(
+                Code::LimitUnavailable,
+                format!(
+                    "{key} asks for {}, and this machine allows {most}",
+                    asked.hard
+                ),
+                format!(
+                    "lower {key}, or raise the hard limit of the shell that starts orch (ulimit -H)"
+                ),
+            ));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,344 @@
+//! A container with a lease in it, for one command or for several.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant, SystemTime};
+
+use orch_policy::receipt::ExitSource;
+use orch_policy::spec::task::TaskSpec;
+use orch_policy::{Code, Error};
+use orch_wire::guest::Step;
+use orch_wire::launch::{CgroupLimits, CgroupUsage, Reply, Request as Ask};
+
+use crate::account::{self, Facts, Fate};
+use crate::clock::Clock;
+use crate::container::{self, Container};
+use crate::interrupt::Interrupts;
+use crate::launcher::Engine;
+use crate::lease::{Lease, Running, Start};
+use crate::plan::{Plan, plan};
+use crate::request::{Observer, Outcome, Request, Streams as Asked};
+use crate::stream::Output;
+use crate::supervise::{self, Bounds, Stop, Watch};
+use crate::wiring::Wiring;
+use crate::{ending, failure};
+
+/// How long the guest may take to report an end that the kernel has shown.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// What a command is given in order to get into its control group.
+#[derive(Debug)]
+struct Joins {
+    fds: Vec<OwnedFd>,
+    unified: bool,
+    missing: Vec<String>,
+}
+
+/// A container with a lease. Every command takes the same way in, the first and
+/// any later one (design §4; H1, H2). Dropped without [`Session::close`], its
+/// processes end when the engine does.
+#[derive(Debug)]
+pub struct Session<'e> {
+    engine: &'e Engine,
+    container: Container,
+    /// The lease.
+    pub lease: Lease,
+    first: Option<Joins>,
+    next: u32,
+}
+
+/// How a command went, before anything of it is taken away.
+#[derive(Debug)]
+pub struct Command {
+    /// Its number.
+    pub exec: u32,
+    /// How it ended.
+    pub fate: Fate,
+    /// When it was asked for.
+    pub started: SystemTime,
+    /// From exec to end.
+    pub wall: Option<Duration>,
+    /// Limits that this host cannot keep.
+    pub missing: Vec<String>,
+}
+
+impl<'e> Session<'e> {
+    /// Makes a container and a lease in it, with the control group of a first
+    /// command.
+    ///
+    /// # Errors
+    /// Nothing is left behind; the error says why.
+    pub fn open(engine: &'e Engine, plan: &Plan, clock: &mut Clock) -> Result<Self, Error> {
+        let (container, channel) = container::begin(
+            engine,
+            &plan.container,
+            &plan.task,
+            &plan.prepared,
+            Some((0, ceilings(&plan.task))),
+        )?;
+        let (reply, mut fds) = engine.reply()?;
+        let Reply::Created {
+            unified,
+            missing,
+            stages,
+            ..
+        } = reply
+        else {
+            return Err(unexpected());
+        };
+        let worker = stages
+            .into_iter()
+            .map(|(name, us)| (format!("worker.{name}"), us));
+        clock.laps.extend(worker);
+        clock.lap("create");
+        if fds.is_empty() {
+            return Err(unexpected());
+        }
+        let first = Joins {
+            fds: fds.split_off(1),
+            unified,
+            missing,
+        };
+        match Lease::wait(channel) {
+            Ok(lease) => {
+                clock.lap("lease");
+                Ok(Self {
+                    engine,
+                    container,
+                    lease,
+                    first: Some(first),
+                    next: 0,
+                })
+            }
+            Err(error) => {
+                // What could not be staged is the news, not how it went away.
+                let _ = destroy(engine, &container);
+                Err(error)
+            }
+        }
+    }
+
+    /// Unguessable id.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        &self.container.id
+    }
+
+    /// Runs one command until it has ended or is not to be waited for any longer.
+    /// What it started may still be there: [`Session::end`] and
+    /// [`Session::close`] end that.
+    ///
+    /// # Errors
+    /// The command could not be started, and it is not to blame.
+    pub fn command(
+        &mut self,
+        task: &TaskSpec,
+        wiring: &mut Wiring,
+        interrupts: &Interrupts,
+        observer: &mut dyn Observer,
+        clock: &mut Clock,
+    ) -> Result<Command, Error> {
+        let (exec, started) = (self.next, SystemTime::now());
+        self.next += 1;
+        let joins = match self.first.take() {
+            Some(joins) => joins,
+            None => self.joins(exec, task)?,
+        };
+        let commanded = |fate, wall| Command {
+            exec,
+            fate,
+            started,
+            wall,
+            missing: joins.missing.clone(),
+        };
+        self.lease
+            .begin(exec, task, &wiring.command, &joins.fds, joins.unified)?;
+        // The command alone holds its ends, so that they are seen to close.
+        wiring.command.clear();
+        let running = match self.lease.started(exec)? {
+            Start::Running(running) => running,
+            Start::Refused(step, errno) => {
+                return Ok(commanded(refused(task, step, errno), None));
+            }
+        };
+        clock.lap("exec");
+        let start = Instant::now();
+        wiring
+            .connect(&running)
+            .map_err(|e| failure::kernel("connect the terminal", e))?;
+        let watch = Watch {
+            engine: self.engine,
+            container: &self.container.id,
+            lease: &self.lease,
+            running: &running,
+            interrupts,
+            bounds: Bounds {
+                timeout: Duration::from_millis(task.timeout_ms),
+                cpu_us: task.limits.cpu_seconds.saturating_mul(1_000_000),
+                output_bytes: task.limits.output_bytes,
+            },
+        };
+        let stop = supervise::watch(&watch, &mut wiring.streams, observer)?;
+        let wall = start.elapsed();
+        clock.lap("command");
+        let ending = match stop {
+            Stop::Ended => Some(self.ending(&running)?),
+            _ => None,
+        };
+        Ok(commanded(Fate::Ran { stop, ending }, Some(wall)))
+    }
+
+    fn joins(&self, exec: u32, task: &TaskSpec) -> Result<Joins, Error> {
+        let request = Ask::Cgroup {
+            id: self.container.id.clone(),
+            exec,
+            limits: ceilings(task),
+        };
+        match self.engine.ask(&request)? {
+            (Reply::Cgroup { unified, missing }, fds) => Ok(Joins {
+                fds,
+                unified,
+                missing,
+            }),
+            _ => Err(unexpected()),
+        }
+    }
+
+    /// The kernel's word where it gives one, the guest's where it does not.
+    fn ending(&self, running: &Running) -> Result<(ending::Ending, ExitSource), Error> {
+        let reported = supervise::status(&self.lease, running, PATIENCE);
+        match (ending::from_kernel(&running.pidfd), reported) {
+            (Some(status), _) => Ok((ending::read(status), ExitSource::Kernel)),
+            (None, Ok(status)) => Ok((ending::read(status), ExitSource::Guest)),
+            (None, Err(error)) => Err(error),
+        }
+    }
+
+    /// Ends whatever a command has left, and gives its counters.
+    ///
+    /// # Errors
+    /// The launcher is gone.
+    pub fn end(&self, exec: u32) -> Result<(CgroupUsage, Vec<String>), Error> {
+        let request = Ask::End {
+            id: self.container.id.clone(),
+            exec,
+        };
+        match self.engine.ask(&request)? {
+            (Reply::Ended { usage, removed }, _) => {
+                let left = (!removed).then(|| format!("processes of exec {exec}"));
+                Ok((usage, left.into_iter().collect()))
+            }
+            _ => Err(unexpected()),
+        }
+    }
+
+    /// Runs a further command in the same lease, to its receipt.
+    ///
+    /// # Errors
+    /// The command could not be started, and it is not to blame.
+    pub fn exec(
+        &mut self,
+        mut request: Request,
+        observer: &mut dyn Observer,
+    ) -> Result<Outcome, Error> {
+        let mut clock = Clock::start();
+        let plan = plan(self.engine, &request)?;
+        let asked = std::mem::replace(&mut request.streams, Asked::nothing());
+        let mut wiring = Wiring::new(asked)?;
+        let interrupts = Interrupts::take().map_err(|e| failure::kernel("take signals", e))?;
+        let command = self.command(&plan.task, &mut wiring, &interrupts, observer, &mut clock)?;
+        let (usage, left) = self.end(command.exec)?;
+        let drained =
+            supervise::drain(&mut wiring.streams, plan.task.limits.output_bytes, observer);
+        wiring.restore();
+        if let Fate::Failed(error) = command.fate {
+            return Err(error);
+        }
+        let receipt = account::receipt(Facts {
+            task: self.id(),
+            request: &request,
+            fate: command.fate,
+            started: command.started,
+            wall: command.wall,
+            usage,
+            outputs: &wiring.streams.outputs,
+            out: None,
+            missing: command.missing,
+            left,
+            stages: clock.laps,
+        });
+        let mut kept = wiring.streams.outputs.into_iter().map(Output::into_kept);
+        Ok(Outcome {
+            receipt,
+            stdout: kept.next().flatten(),
+            stderr: kept.next().flatten(),
+            late: drained.err(),
+        })
+    }
+
+    /// Ends everything: the counters of the first command where nobody has taken
+    /// them, and what could not be removed.
+    ///
+    /// # Errors
+    /// The launcher is gone.
+    pub fn close(self) -> Result<(CgroupUsage, Vec<String>, Lease), Error> {
+        let (usage, left) = destroy(self.engine, &self.container)?;
+        Ok((usage, left, self.lease))
+    }
+}
+
+fn ceilings(task: &TaskSpec) -> CgroupLimits {
+    let limits = &task.limits;
+    CgroupLimits {
+        memory: Some(limits.memory_bytes),
+        pids: Some(limits.processes),
+        cpu_milli: Some(limits.cpu_milli),
+        read_bps: limits.io_read_bytes_per_second,
+        write_bps: limits.io_write_bytes_per_second,
+    }
+}
+
+fn destroy(engine: &Engine, container: &Container) -> Result<(CgroupUsage, Vec<String>), Error> {
+    let request = Ask::Destroy {
+        id: container.id.clone(),
+    };
+    match engine.ask(&request)? {
+        (Reply::Destroyed { usage, left }, _) => {
+            let first = usage.into_iter().next().map(|(_, usage)| usage);
+            Ok((first.unwrap_or_default(), left))
+        }
+        _ => Err(unexpected()),
+    }
+}
+
+fn unexpected() -> Error {
+    Error::new(
+        Code::RuntimeFailed,
+        "the launcher gave an answer that does not belong here",
+        "report this",
+    )
+}
+
+/// What is not the fault of orch is an answer of its own; the rest is an error.
+fn refused(task: &TaskSpec, step: Step, errno: i32) -> Fate {
+    let cause = io::Error::from_raw_os_error(errno);
+    match (step, errno) {
+        (Step::Exec, libc::ENOENT | libc::ENOTDIR) => Fate::NotFound,
+        (
+            Step::Exec,
+            libc::EACCES | libc::ENOEXEC | libc::EISDIR | libc::ELOOP | libc::EPERM | libc::ETXTBSY,
+        ) => Fate::NotExecutable,
+        (Step::Cwd, _) => Fate::Failed(
+            Error::new(
+                Code::WorkdirMissing,
+                format!("the command cannot start in {}", task.cwd.display()),
+                "name a directory that is there inside the sandbox: --workdir /workspace",
+            )
+            .because(cause),
+        ),
+        _ => Fate::Failed(failure::kernel(
+            format_args!("start the command ({step:?})"),
+            cause,
+        )),
+    }
+}
