@@ -154,13 +154,11 @@ fn entries<'a>(
 ) -> (Vec<Entry>, Vec<&'a OwnedFd>) {
     let mut entries = Vec::new();
     let mut sources = Vec::new();
-    let directory = |path: &Path| Entry::Dir {
-        path: bytes(path),
-        mode: 0o755,
-        uid: 0,
-        gid: 0,
-    };
-    entries.extend(spec.directories.iter().map(|path| directory(path)));
+    entries.extend(
+        spec.directories
+            .iter()
+            .map(|path| Entry::Dir { path: bytes(path) }),
+    );
     let mut bind = |bind: &Bind, source: &'a Source, idmap: Option<IdMap>| {
         let number = u32::try_from(sources.len()).unwrap_or(u32::MAX);
         sources.push(&source.handle);
@@ -189,7 +187,6 @@ fn entries<'a>(
     entries.extend(spec.files.iter().map(|file| Entry::File {
         path: bytes(&file.path),
         content: file.content.clone().into_bytes(),
-        mode: 0o644,
     }));
     entries.extend(spec.links.iter().map(|(path, target)| Entry::Symlink {
         path: bytes(path),

@@ -1,12 +1,13 @@
 //! The launcher process, seen from the engine.
 
+use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::process::{Child, Command, Stdio};
 
 use orch_policy::Error;
 use orch_wire::Channel;
 use orch_wire::launch::{Reply, Request};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+use rustix::process::{Pid, WaitOptions, waitpid};
 
 use crate::state::StateDir;
 use crate::{failure, sealed};
@@ -15,30 +16,30 @@ use crate::{failure, sealed};
 #[derive(Debug)]
 pub struct Engine {
     channel: Option<Channel>,
-    process: Child,
+    process: Pid,
     state: StateDir,
 }
 
 impl Engine {
     /// Starts the launcher from sealed memory, with an empty environment and
-    /// nothing open but its control socket and the sealed guest. It boots while
-    /// the caller goes on.
+    /// nothing open but its control socket and the sealed guest. Sealing and
+    /// booting happen in the new process, while the caller goes on.
     ///
     /// # Errors
-    /// What the kernel says to sealing and starting.
+    /// What the kernel says to the fork; anything later shows as a closed socket.
     pub fn start(state: &StateDir, launcher: &[u8], guest: &[u8]) -> Result<Self, Error> {
         let (ours, theirs) = pair()?;
-        let seal = |name: &str, bytes| {
-            sealed::seal(name, bytes).map_err(|e| failure::kernel(format_args!("seal {name}"), e))
-        };
-        let (program, guest) = (seal("orch-launcher", launcher)?, seal("orch-guest", guest)?);
-        let process = Command::new(format!("/proc/self/fd/{}", program.as_raw_fd()))
-            .env_clear()
-            .stdin(Stdio::from(theirs))
-            .stdout(Stdio::from(guest))
-            .stderr(Stdio::null())
-            .spawn()
-            .map_err(|e| failure::kernel("start the launcher", e))?;
+        // SAFETY: the child makes nothing but system calls until it is another
+        // program, so it does not matter what other threads held in this moment.
+        let pid = unsafe { libc::fork() };
+        if pid == 0 {
+            let _ = become_launcher(launcher, guest, &theirs);
+            // SAFETY: nothing of this copy of the process is to run any further.
+            unsafe { libc::_exit(125) }
+        }
+        let process = Pid::from_raw(pid)
+            .filter(|_| pid > 0)
+            .ok_or_else(|| failure::kernel("start the launcher", io::Error::last_os_error()))?;
         Ok(Self {
             channel: Some(Channel::new(ours)),
             process,
@@ -95,7 +96,63 @@ impl Drop for Engine {
     fn drop(&mut self) {
         self.channel = None;
         // Nothing could be done about an error here.
-        let _ = self.process.wait();
+        let _ = waitpid(Some(self.process), WaitOptions::empty());
+    }
+}
+
+/// In the child: seals both programs and becomes the launcher.
+fn become_launcher(launcher: &[u8], guest: &[u8], control: &OwnedFd) -> io::Result<()> {
+    let program = sealed::seal(c"orch-launcher", launcher)?;
+    let guest = sealed::seal(c"orch-guest", guest)?;
+    let null = rustix::fs::open(
+        c"/dev/null",
+        rustix::fs::OFlags::RDWR | rustix::fs::OFlags::CLOEXEC,
+        rustix::fs::Mode::empty(),
+    )?;
+    let streams = [control.as_raw_fd(), guest.as_raw_fd(), null.as_raw_fd()];
+    let argv = [c"orch-launcher".as_ptr(), std::ptr::null()];
+    let env = [std::ptr::null::<libc::c_char>()];
+    // SAFETY: plain descriptors, none of which is 0, 1 or 2 where those are open;
+    // null-terminated arrays of null-terminated strings.
+    unsafe {
+        reset_signals();
+        for (target, source) in (0..).zip(streams) {
+            if libc::dup2(source, target) < 0 {
+                return Err(io::Error::last_os_error());
+            }
+        }
+        // Whatever the caller had open without close-on-exec stays out (H7).
+        libc::syscall(
+            libc::SYS_close_range,
+            3,
+            u32::MAX,
+            libc::CLOSE_RANGE_CLOEXEC,
+        );
+        libc::syscall(
+            libc::SYS_execveat,
+            program.as_raw_fd(),
+            c"".as_ptr(),
+            argv.as_ptr(),
+            env.as_ptr(),
+            libc::AT_EMPTY_PATH,
+        );
+    }
+    Err(io::Error::last_os_error())
+}
+
+/// Blocked and ignored signals are inherited; the launcher starts without any.
+///
+/// # Safety
+/// For a process that is about to become another program.
+unsafe fn reset_signals() {
+    let mut set = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
+    // SAFETY: sigemptyset initialises the set; the numbers are valid.
+    unsafe {
+        for signal in [libc::SIGPIPE, libc::SIGCHLD, libc::SIGINT, libc::SIGTERM] {
+            libc::signal(signal, libc::SIG_DFL);
+        }
+        libc::sigemptyset(set.as_mut_ptr());
+        libc::sigprocmask(libc::SIG_SETMASK, set.as_ptr(), std::ptr::null_mut());
     }
 }
 

@@ -2,6 +2,7 @@
 //! can reach a file of the host through `/proc/*/exe`, and nobody can change what
 //! is run (CVE-2019-5736, H4).
 
+use std::ffi::CStr;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -11,7 +12,7 @@ use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 ///
 /// # Errors
 /// What memfd_create(2), write(2) or fcntl(2) say.
-pub fn seal(name: &str, bytes: &[u8]) -> io::Result<OwnedFd> {
+pub fn seal(name: &CStr, bytes: &[u8]) -> io::Result<OwnedFd> {
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
     // Before Linux 6.3 there is no such flag, and every memfd can be executed.
     let memory = match memfd_create(name, flags | MemfdFlags::EXEC) {
@@ -35,7 +36,7 @@ mod tests {
 
     #[test]
     fn sealed_memory_cannot_be_written_or_resized() {
-        let memory = seal("test", b"abc").unwrap();
+        let memory = seal(c"test", b"abc").unwrap();
         let mut bytes = [0; 3];
         rustix::io::pread(&memory, &mut bytes, 0).unwrap();
         assert_eq!(&bytes, b"abc");

@@ -1,6 +1,6 @@
 //! A container's root, put together beneath a directory that nobody else sees.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
@@ -9,8 +9,7 @@ use std::path::{Path, PathBuf};
 use orch_wire::launch::{Create, Failure};
 use orch_wire::rootfs::{Entry, MountFlags};
 use rustix::fs::{
-    AtFlags, FileType, Gid, Mode, OFlags, ResolveFlags, Uid, chownat, fchmod, fchown, fstat,
-    mkdirat, openat, openat2, symlinkat,
+    FileType, Mode, OFlags, ResolveFlags, fstat, mkdirat, openat, openat2, symlinkat,
 };
 use rustix::io::Errno;
 use rustix::mount::{
@@ -99,9 +98,33 @@ fn attributes(flags: MountFlags) -> u64 {
 
 /// Does every step in order.
 ///
+/// What is made belongs to root of the container from the start: the file-system
+/// ids of this process are those (setfsuid(2)) as long as it makes something.
+///
 /// # Errors
 /// The step and errno of the first one that failed.
 pub fn build(
+    root: &OwnedFd,
+    create: &Create,
+    sources: Vec<OwnedFd>,
+    sys: &OwnedFd,
+) -> Result<(), Failure> {
+    file_system_ids(create.host_id);
+    let built = steps(root, create, sources, sys);
+    file_system_ids(0);
+    built
+}
+
+/// Cannot fail for a process that is root; anybody else's files would show it.
+fn file_system_ids(id: u32) {
+    // SAFETY: plain numbers.
+    unsafe {
+        libc::setfsgid(id);
+        libc::setfsuid(id);
+    }
+}
+
+fn steps(
     root: &OwnedFd,
     create: &Create,
     sources: Vec<OwnedFd>,
@@ -114,26 +137,19 @@ pub fn build(
     let host = |id: u32| create.host_id + id.min(create.ids - 1);
     for entry in &create.entries {
         match entry {
-            Entry::Dir {
-                path,
-                mode,
-                uid,
-                gid,
-            } => directory(root, path)
-                .and_then(|dir| own(&dir, *mode, host(*uid), host(*gid)))
-                .during(|| format!("make directory {}", show(path)))?,
-            Entry::File {
-                path,
-                content,
-                mode,
-            } => file(root, path, content, *mode, host(0))
-                .during(|| format!("write file {}", show(path)))?,
-            Entry::Symlink { path, target } => symlink(root, path, target, host(0))
-                .during(|| format!("make link {}", show(path)))?,
+            Entry::Dir { path } => {
+                make_directory(root, path).during(|| format!("make directory {}", show(path)))?;
+            }
+            Entry::File { path, content } => {
+                file(root, path, content).during(|| format!("write file {}", show(path)))?;
+            }
+            Entry::Symlink { path, target } => {
+                symlink(root, path, target).during(|| format!("make link {}", show(path)))?;
+            }
             Entry::Bind { path, .. } => {
                 let during = || format!("mount on {}", show(path));
                 let source = sources.next().ok_or(Errno::BADF).during(during)?;
-                bind(root, path, &source).during(during)?;
+                bind(root, path, &source, create.host_id).during(during)?;
             }
             Entry::Tmpfs {
                 path,
@@ -212,7 +228,8 @@ fn open(root: &OwnedFd, path: &Path) -> io::Result<OwnedFd> {
 }
 
 /// Opens a directory, making it and its parents where they are missing, but only
-/// on the root's own file system: nothing is ever made in a mounted folder.
+/// on file systems of the container's own: nothing is ever made in a mounted
+/// folder.
 fn directory(root: &OwnedFd, path: &[u8]) -> io::Result<OwnedFd> {
     let path = relative(path);
     match open(root, &path) {
@@ -221,119 +238,98 @@ fn directory(root: &OwnedFd, path: &[u8]) -> io::Result<OwnedFd> {
     }
     let mut here = PathBuf::new();
     for part in path.components() {
-        let (parent, name) = (here.clone(), part.as_os_str());
-        here.push(name);
-        let parent = own_file_system(root, &parent)?;
-        match mkdirat(&parent, name, Mode::from_raw_mode(0o755)) {
+        let parent = own_file_system(root, &here)?;
+        match mkdirat(&parent, part.as_os_str(), Mode::from_raw_mode(0o755)) {
             Ok(()) | Err(Errno::EXIST) => {}
             Err(e) => return Err(e.into()),
         }
+        here.push(part);
     }
     open(root, &path)
 }
 
+/// The same without opening it; a name directly below the root needs no look.
+fn make_directory(root: &OwnedFd, path: &[u8]) -> io::Result<()> {
+    let path = relative(path);
+    let mut parts = path.components();
+    if let (Some(name), None) = (parts.next(), parts.next()) {
+        return match mkdirat(root, name.as_os_str(), Mode::from_raw_mode(0o755)) {
+            Ok(()) => Ok(()),
+            // What is there may be a link; then it is not what was asked for.
+            Err(Errno::EXIST) => directory(root, path.as_os_str().as_bytes()).map(drop),
+            Err(e) => Err(e.into()),
+        };
+    }
+    directory(root, path.as_os_str().as_bytes()).map(drop)
+}
+
+/// A directory in which something may be made: on the root's own file system or
+/// on another in-memory one. All others are the host's.
 fn own_file_system(root: &OwnedFd, path: &Path) -> io::Result<OwnedFd> {
-    let (dir, top) = (open(root, path)?, fstat(root)?);
-    let stat = fstat(&dir)?;
-    // A directory that is itself a mount of ours (a tmpfs) is fine as long as it
-    // is no host file system; those are all read-only or somebody's folder.
-    let fs = rustix::fs::fstatfs(&dir)?;
-    if stat.st_dev == top.st_dev || fs.f_type == libc::TMPFS_MAGIC {
-        return Ok(openat(
-            &dir,
-            ".",
-            OFlags::DIRECTORY | OFlags::CLOEXEC,
-            Mode::empty(),
-        )?);
+    if path.as_os_str().is_empty() {
+        return root.try_clone();
+    }
+    let dir = open(root, path)?;
+    let (here, top) = (fstat(&dir)?, fstat(root)?);
+    if here.st_dev == top.st_dev || rustix::fs::fstatfs(&dir)?.f_type == libc::TMPFS_MAGIC {
+        return Ok(dir);
     }
     Err(io::Error::from_raw_os_error(libc::EXDEV))
 }
 
-fn parent_and_name(path: &[u8]) -> io::Result<(PathBuf, std::ffi::OsString)> {
+/// The open parent of a path, made where it is missing, and the last name.
+fn parent(root: &OwnedFd, path: &[u8]) -> io::Result<(OwnedFd, OsString)> {
     let path = relative(path);
     let name = path
         .file_name()
         .ok_or(io::Error::from_raw_os_error(libc::EINVAL))?
         .to_owned();
-    Ok((path.parent().map(Path::to_owned).unwrap_or_default(), name))
+    let above = path.parent().unwrap_or(Path::new(""));
+    if !above.as_os_str().is_empty() {
+        make_directory(root, above.as_os_str().as_bytes())?;
+    }
+    Ok((own_file_system(root, above)?, name))
 }
 
-fn parent(root: &OwnedFd, path: &Path) -> io::Result<OwnedFd> {
-    directory(root, path.as_os_str().as_bytes())?;
-    own_file_system(root, path)
-}
-
-fn file(root: &OwnedFd, path: &[u8], content: &[u8], mode: u32, owner: u32) -> io::Result<()> {
-    let (directory, name) = parent_and_name(path)?;
-    let made = openat(
-        parent(root, &directory)?,
-        name.as_os_str(),
-        OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC,
-        Mode::from_raw_mode(0o600),
-    )?;
+fn file(root: &OwnedFd, path: &[u8], content: &[u8]) -> io::Result<()> {
+    let (parent, name) = parent(root, path)?;
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let made = openat(&parent, name.as_os_str(), flags, Mode::from_raw_mode(0o644))?;
     let mut rest = content;
     while !rest.is_empty() {
         rest = &rest[rustix::io::write(&made, rest)?..];
     }
-    fchown(
-        &made,
-        Some(Uid::from_raw(owner)),
-        Some(Gid::from_raw(owner)),
-    )?;
-    Ok(fchmod(&made, Mode::from_raw_mode(mode))?)
+    Ok(())
 }
 
-fn symlink(root: &OwnedFd, path: &[u8], target: &[u8], owner: u32) -> io::Result<()> {
-    let (directory, name) = parent_and_name(path)?;
-    let parent = parent(root, &directory)?;
-    symlinkat(OsStr::from_bytes(target), &parent, name.as_os_str())?;
-    Ok(chownat(
+fn symlink(root: &OwnedFd, path: &[u8], target: &[u8]) -> io::Result<()> {
+    let (parent, name) = parent(root, path)?;
+    Ok(symlinkat(
+        OsStr::from_bytes(target),
         &parent,
         name.as_os_str(),
-        Some(Uid::from_raw(owner)),
-        Some(Gid::from_raw(owner)),
-        AtFlags::SYMLINK_NOFOLLOW,
     )?)
 }
 
-fn bind(root: &OwnedFd, path: &[u8], source: &OwnedFd) -> io::Result<()> {
-    let target = match open(root, &relative(path)) {
+fn bind(root: &OwnedFd, path: &[u8], source: &OwnedFd, host_id: u32) -> io::Result<()> {
+    // The way may lead through a folder that only its owner can enter.
+    file_system_ids(0);
+    let found = open(root, &relative(path));
+    file_system_ids(host_id);
+    let target = match found {
         Ok(target) => target,
         Err(e) if e.raw_os_error() == Some(libc::ENOENT) => {
             let kind = FileType::from_raw_mode(fstat(source)?.st_mode);
             if kind == FileType::Directory {
-                directory(root, path)?
+                make_directory(root, path)?;
             } else {
-                let (directory, name) = parent_and_name(path)?;
-                openat(
-                    parent(root, &directory)?,
-                    name.as_os_str(),
-                    OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC,
-                    Mode::from_raw_mode(0o444),
-                )?;
-                open(root, &relative(path))?
+                file(root, path, b"")?;
             }
+            open(root, &relative(path))?
         }
         Err(e) => return Err(e),
     };
     attach(source, target.as_fd())
-}
-
-fn own(dir: &OwnedFd, mode: u32, uid: u32, gid: u32) -> io::Result<()> {
-    chownat(
-        dir,
-        c"",
-        Some(Uid::from_raw(uid)),
-        Some(Gid::from_raw(gid)),
-        AtFlags::EMPTY_PATH,
-    )?;
-    let open = openat(
-        dir,
-        c".",
-        OFlags::DIRECTORY | OFlags::CLOEXEC,
-        Mode::empty(),
-    )?;
-    Ok(fchmod(open, Mode::from_raw_mode(mode))?)
 }
 
 fn show(path: &[u8]) -> String {

@@ -185,7 +185,7 @@ impl Launcher {
             }
             Err(failure) => {
                 if let Ok(cgroups) = &self.cgroups {
-                    cgroups.remove_all(&create.id);
+                    cgroups.remove_all(&create.id, &[]);
                 }
                 Err(failure)
             }
@@ -282,13 +282,13 @@ impl Launcher {
             left.push("the guest has not ended".to_owned());
         }
         if let Ok(cgroups) = &self.cgroups {
-            for exec in container.execs {
+            for &exec in &container.execs {
                 if !cgroups.is_empty(id, exec) && !cgroups.kill(id, exec) {
                     left.push(format!("processes of exec {exec}"));
                 }
                 usage.push((exec, cgroups.usage(id, exec)));
             }
-            left.extend(cgroups.remove_all(id));
+            left.extend(cgroups.remove_all(id, &container.execs));
         }
         (usage, left)
     }

@@ -18,8 +18,11 @@ use libcontainer::workload::{
 };
 use oci_spec::runtime::Spec;
 use orch_wire::launch::{Create, Failure, ROOTFS};
-use rustix::fs::{CWD, Mode, OFlags, open};
-use rustix::mount::{MountPropagationFlags, UnmountFlags, mount_change, unmount};
+use rustix::fs::{CWD, Mode, OFlags, mkdirat, open, openat};
+use rustix::mount::{
+    MountPropagationFlags, OpenTreeFlags, UnmountFlags, mount_change, open_tree, unmount,
+};
+use rustix::process::{chdir, fchdir, pivot_root};
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space, unshare_unsafe};
 
 use crate::failure::During;
@@ -28,8 +31,10 @@ use crate::syscall::check;
 
 /// Where the guest finds its control socket.
 const CONTROL_FD: i32 = 3;
-/// Where the worker stages; see [`ROOTFS`].
-const STAGE: &str = "/sys/fs/cgroup";
+/// Any directory does that every host has and nobody can replace by a link.
+const STAGE: &str = "/proc";
+/// Where libcontainer looks for control groups.
+const CGROUPS: &str = "/sys/fs/cgroup";
 
 /// Host process id of the guest, and how long each stage took, microseconds.
 pub type Made = (i32, Vec<(String, u64)>);
@@ -58,10 +63,9 @@ pub fn create(
     let mut clock = Clock::start();
     let taken = rootfs::take_sources(create, sources)?;
     let sys = rootfs::take_sys()?;
-    stage().during(|| format!("stage in a mount namespace on {STAGE}"))?;
-    let (stage, root) = (Path::new(STAGE), Path::new(ROOTFS));
-    let bundle = stage.join("bundle");
-    for dir in [&bundle, root] {
+    stage().during(|| "enter a mount namespace".to_owned())?;
+    let (bundle, root) = (Path::new("/bundle"), Path::new(ROOTFS));
+    for dir in [bundle, root] {
         std::fs::create_dir(dir).during(|| format!("make {}", dir.display()))?;
     }
     std::fs::write(bundle.join("config.json"), &create.config)
@@ -78,9 +82,9 @@ pub fn create(
     };
     let mut container = ContainerBuilder::new(create.id.clone(), SyscallType::default())
         .with_executor(executor)
-        .with_root_path(stage.join("state"))
+        .with_root_path("/state")
         .map_err(|e| runtime("prepare the container", e))?
-        .as_init(&bundle)
+        .as_init(bundle)
         .with_systemd(false)
         .with_detach(true)
         .build()
@@ -115,9 +119,11 @@ fn runtime(step: &str, error: impl std::error::Error) -> Failure {
     }
 }
 
-/// A mount namespace of this process's own, with an empty file system in place of
-/// the control groups: those are the launcher's business, and where libcontainer
-/// sees none it neither writes nor waits for any.
+/// A small world for this process: a mount namespace whose root is an empty file
+/// system with the host's `/proc` and `/dev` and nothing else. libcontainer reads
+/// the table of mounts often and copies it with every namespace, so a short one
+/// makes it faster on hosts with many; and where it sees no control groups, which
+/// are the launcher's business, it neither writes nor waits for any.
 fn stage() -> io::Result<()> {
     // SAFETY: this process has a single thread and shares nothing that the flag
     // takes apart.
@@ -126,17 +132,32 @@ fn stage() -> io::Result<()> {
         "/",
         MountPropagationFlags::PRIVATE | MountPropagationFlags::REC,
     )?;
-    match unmount(STAGE, UnmountFlags::DETACH) {
-        Ok(()) | Err(rustix::io::Errno::INVAL) => {}
-        Err(e) => return Err(e.into()),
+    let kept = ["proc", "dev"];
+    let mut trees = Vec::new();
+    for name in kept {
+        trees.push(open_tree(
+            CWD,
+            format!("/{name}"),
+            OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC,
+        )?);
     }
-    let made = rootfs::tmpfs(&[("mode", "0711".into()), ("size", "16m".into())])?;
-    let target = open(
-        STAGE,
-        OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC,
-        Mode::empty(),
+    let world = rootfs::tmpfs(&[("mode", "0711".into()), ("size", "16m".into())])?;
+    rootfs::attach(
+        &world,
+        open(STAGE, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?.as_fd(),
     )?;
-    rootfs::attach(&made, target.as_fd())
+    for (name, tree) in kept.into_iter().zip(&trees) {
+        mkdirat(&world, name, Mode::from_raw_mode(0o755))?;
+        let target = openat(&world, name, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
+        rootfs::attach(tree, target.as_fd())?;
+    }
+    fchdir(&world)?;
+    // The old root is under the new one for a moment (pivot_root(2), NOTES).
+    pivot_root(".", ".")?;
+    unmount(".", UnmountFlags::DETACH)?;
+    chdir("/")?;
+    // Where libcontainer looks for control groups there is an empty directory.
+    std::fs::create_dir_all(CGROUPS)
 }
 
 /// The file system that becomes `/`, owned by root of the container.
@@ -152,7 +173,7 @@ fn root_file_system(create: &Create, path: &Path) -> io::Result<OwnedFd> {
         &made,
         open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?.as_fd(),
     )?;
-    Ok(rustix::fs::openat(
+    Ok(openat(
         CWD,
         path,
         OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC,

@@ -4,10 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::rootfs::{Bytes, Entry};
 
-/// Root of a container while it is being made, in the worker's own mount
-/// namespace. Every Linux has the directory above it, anybody may pass through
-/// it, and its control groups have to be out of sight there anyway.
-pub const ROOTFS: &str = "/sys/fs/cgroup/rootfs";
+/// Root of a container while it is being made, in the worker's own small world.
+pub const ROOTFS: &str = "/rootfs";
 
 /// Ceilings that are set on a control group. Absent means: not limited here.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

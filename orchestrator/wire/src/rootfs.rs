@@ -33,25 +33,17 @@ pub struct IdMap {
 /// Targets are absolute, without `.`, `..` or links.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Entry {
-    /// A directory; parents are made, too. An existing one keeps its owner.
+    /// A directory of root of the container, 0755; parents are made, too.
     Dir {
         /// Where.
         path: Bytes,
-        /// Permission bits.
-        mode: u32,
-        /// Owner inside the container.
-        uid: u32,
-        /// Group inside the container.
-        gid: u32,
     },
-    /// A regular file with these contents, owned by root of the container.
+    /// A regular file of root of the container, 0644.
     File {
         /// Where.
         path: Bytes,
         /// What it holds.
         content: Bytes,
-        /// Permission bits.
-        mode: u32,
     },
     /// A symbolic link, never followed by any later step.
     Symlink {

@@ -131,9 +131,9 @@ impl Cgroups {
     }
 
     /// Removes what the container had; gives what is left, as paths.
-    pub fn remove_all(&self, id: &str) -> Vec<String> {
+    pub fn remove_all(&self, id: &str, execs: &[u32]) -> Vec<String> {
         match self {
-            Self::V1(found) => found.remove_all(id),
+            Self::V1(found) => found.remove_all(id, execs),
             Self::V2(tree) => tree.remove_all(id),
         }
     }
@@ -172,9 +172,29 @@ fn remove(path: &Path) -> bool {
     }
 }
 
+/// Makes a group; its parents are made only where they are missing, which is
+/// once in a long while for the upper ones.
+fn make(path: &Path) -> io::Result<()> {
+    match std::fs::create_dir(path) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => {
+            if let Some(parent) = path.parent() {
+                make(parent)?;
+            }
+            // Another run may take the shared parent away in between.
+            std::fs::create_dir_all(path)
+        }
+        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        other => other,
+    }
+}
+
 /// Removes every group below `path`, and `path`; gives what is left.
 fn remove_tree(path: &Path) -> Vec<String> {
     let mut left = Vec::new();
+    // Nearly always there is nothing below.
+    if remove(path) {
+        return left;
+    }
     for entry in std::fs::read_dir(path).into_iter().flatten().flatten() {
         if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
             left.extend(remove_tree(&entry.path()));

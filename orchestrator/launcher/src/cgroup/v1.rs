@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use orch_wire::launch::{CgroupLimits, CgroupUsage, Failure};
 use rustix::fs::{Mode, OFlags, open};
 
-use super::{Joined, NAME, block_devices, keyed, kill, number, remove, remove_tree};
+use super::{Joined, NAME, block_devices, keyed, kill, make, number, remove, remove_tree};
 use crate::failure::During;
 
 /// Controllers that are used where they are there.
@@ -75,10 +75,7 @@ impl Hierarchies {
         let mut fds = Vec::new();
         for hierarchy in &self.0 {
             let group = hierarchy.group(id, exec);
-            // Another run may take the shared parent away in between.
-            std::fs::create_dir_all(&group)
-                .or_else(|_| std::fs::create_dir_all(&group))
-                .during(|| format!("make control group {}", group.display()))?;
+            make(&group).during(|| format!("make control group {}", group.display()))?;
             fds.push(tasks(&group).during(|| format!("open {}", group.display()))?);
         }
         let missing = self.limit(id, exec, limits)?;
@@ -180,11 +177,15 @@ impl Hierarchies {
         })
     }
 
-    pub fn remove_all(&self, id: &str) -> Vec<String> {
+    pub fn remove_all(&self, id: &str, execs: &[u32]) -> Vec<String> {
         let mut left = Vec::new();
         for hierarchy in &self.0 {
             let base = hierarchy.own.join(NAME);
-            left.extend(remove_tree(&base.join(id)));
+            let container = base.join(id);
+            for exec in execs {
+                remove(&container.join(exec.to_string()));
+            }
+            left.extend(remove_tree(&container));
             // Not empty where another container is there; then it stays.
             remove(&base);
         }

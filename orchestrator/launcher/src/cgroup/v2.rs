@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use orch_wire::launch::{CgroupLimits, CgroupUsage, Failure};
 use rustix::fs::{Gid, Mode, OFlags, Uid, chown, open};
 
-use super::{Joined, NAME, block_devices, keyed, kill, number, remove, remove_tree};
+use super::{Joined, NAME, block_devices, keyed, kill, make, number, remove, remove_tree};
 use crate::failure::During;
 use crate::syscall::check;
 
@@ -57,9 +57,7 @@ impl Tree {
     pub fn prepare(&self, id: &str, lease_uid: u32) -> Result<Nest, Failure> {
         let container = self.base().join(id);
         let guest = container.join("guest");
-        std::fs::create_dir_all(&guest)
-            .or_else(|_| std::fs::create_dir_all(&guest))
-            .during(|| format!("make control group {}", guest.display()))?;
+        make(&guest).during(|| format!("make control group {}", guest.display()))?;
         let namespace = namespace(&container)
             .during(|| format!("make a cgroup namespace at {}", container.display()))?;
         for parent in [&self.root, &self.base(), &container] {
@@ -78,8 +76,7 @@ impl Tree {
         limits: &CgroupLimits,
     ) -> Result<Joined, Failure> {
         let group = self.group(id, exec);
-        std::fs::create_dir_all(&group)
-            .during(|| format!("make control group {}", group.display()))?;
+        make(&group).during(|| format!("make control group {}", group.display()))?;
         give(&group, lease_uid)?;
         let missing = limit(&group, limits)?;
         let fd = directory(&group).during(|| format!("open {}", group.display()))?;
