@@ -86,6 +86,10 @@ catalogue! {
     CleanupUnconfirmed = "cleanup_unconfirmed";
     /// The state directory cannot be used.
     StateInvalid = "state_invalid";
+    /// The receipt cannot be written where it is asked for.
+    ReceiptFailed = "receipt_failed";
+    /// A value cannot be written in the format that is asked for.
+    FormatImpossible = "format_impossible";
 }
 
 /// What happened, why, and what to do about it.

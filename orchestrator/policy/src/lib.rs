@@ -16,7 +16,7 @@
 //!   described and named.
 //! - [`yaml`]: YAML with the place of every complaint.
 //! - [`task`]: what somebody asks to be run.
-//! - [`receipt`]: what is known about it afterwards.
+//! - [`receipt`], [`receipt_words`]: what is known about it afterwards, and in words.
 //! - [`error`]: the one error shape, with the catalogue of its codes.
 #![forbid(unsafe_code)]
 
@@ -37,6 +37,7 @@ pub mod profile;
 pub mod provenance;
 pub mod quantity;
 pub mod receipt;
+pub mod receipt_words;
 pub mod reserved;
 mod resolve;
 pub mod schema;

@@ -3,11 +3,12 @@
 //! - [`container`]: what the container and its leases are made of.
 //! - [`task`]: what one command gets.
 //! - [`layout`]: paths that are the same in every sandbox.
-//! - [`oci`]: the configuration that libcontainer gets, and the merge of both
-//!   specs that `orch spec` prints.
+//! - [`oci`]: the configuration that libcontainer gets.
+//! - [`merged`]: both specs as one configuration, which `orch spec` prints.
 
 pub mod container;
 pub mod layout;
+pub mod merged;
 pub mod oci;
 pub mod task;
 
