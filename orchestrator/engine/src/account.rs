@@ -5,6 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use orch_policy::Error;
 use orch_policy::profile::Image;
+use orch_policy::receipt_words::summary;
 use orch_policy::receipt::{
     Bound, Cleanup, CopyOut, ExitSource, RECEIPT_VERSION, Reason, Receipt, State, Stream, Usage,
 };
@@ -85,7 +86,7 @@ pub fn receipt(facts: Facts<'_>) -> Receipt {
     let verdict = verdict(facts.fate, &facts.usage);
     let stream = |index: usize| facts.outputs.get(index).map(stream).unwrap_or_default();
     let profile = &facts.request.profile;
-    Receipt {
+    let mut receipt = Receipt {
         version: RECEIPT_VERSION,
         task: facts.task.to_owned(),
         state: verdict.state,
@@ -135,7 +136,9 @@ pub fn receipt(facts: Facts<'_>) -> Receipt {
         },
         stages_us: facts.stages.into_iter().collect(),
         error: verdict.error,
-    }
+    };
+    receipt.summary = summary(&receipt);
+    receipt
 }
 
 /// Microseconds of a duration.

@@ -1,1 +1,40 @@
-fn main() {}
+//! `orch`: runs the work of agents in containers of three tiers.
+//!
+//! - [`cli`]: one file for each subcommand.
+//! - [`task_args`], [`mounts_arg`], [`env_arg`], [`user_arg`]: the command line of
+//!   a task, parsed.
+//! - [`profile_arg`], [`home`]: a profile by name or file.
+//! - [`prepare`], [`sandbox`], [`bundle`]: all of that against its profile, what
+//!   would be made of it, and the same on disk for another runtime.
+//! - [`streams`], [`progress`], [`document`], [`receipt_file`]: what goes in and
+//!   comes out.
+//! - [`doctor`]: what this machine can keep.
+//! - [`refusal`], [`print`]: errors and listings.
+//! - [`embed`]: the executables that are carried inside.
+#![forbid(unsafe_code)]
+
+mod base64;
+mod bundle;
+mod cli;
+mod doctor;
+mod document;
+mod embed;
+mod env_arg;
+mod home;
+mod mounts_arg;
+mod prepare;
+mod print;
+mod profile_arg;
+mod progress;
+mod receipt_file;
+mod refusal;
+mod sandbox;
+mod streams;
+mod task_args;
+mod user_arg;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    ExitCode::from(cli::main(std::env::args_os().collect()))
+}
