@@ -12,7 +12,9 @@ use crate::receipt::{Bound, Cleanup, CopyOut, Reason, Receipt, State};
 pub fn summary(receipt: &Receipt) -> String {
     let (what, limit) = ending(receipt);
     let mut sentence = what;
-    sentence += &used(receipt);
+    if !matches!(receipt.reason, Reason::NotFound | Reason::NotExecutable) {
+        sentence += &used(receipt);
+    }
     if let Some(key) = limit {
         sentence += &raise(receipt, key);
     }
@@ -86,10 +88,18 @@ fn ending(receipt: &Receipt) -> (String, Option<&'static str>) {
             (format!("killed by {signal}{code}"), None)
         }
         (State::Exited, Reason::Exit) => {
-            let code = receipt.exit_code;
-            let code = code.map_or(String::new(), |code| format!(" with code {code}"));
+            let code = receipt.exit_code.map_or(String::new(), exit);
             (format!("exited{code}"), None)
         }
+    }
+}
+
+/// The code, and what it means where a shell passes on how its command ended
+/// (POSIX, XCU 2.8.2): 128 and the number of the signal.
+fn exit(code: i32) -> String {
+    match signal_name(code - 128) {
+        Some(name) => format!(" with code {code}, with which shells report {name}"),
+        None => format!(" with code {code}"),
     }
 }
 
@@ -186,9 +196,14 @@ fn size(bytes: u64) -> String {
     format!("{bytes} bytes")
 }
 
-/// Signal by its name (signal(7), x86-64 numbers), where people know it.
+/// Signal by its name, where people know it.
 fn signal(number: i32) -> String {
-    let name = match number {
+    signal_name(number).map_or_else(|| format!("signal {number}"), str::to_owned)
+}
+
+/// signal(7), x86-64 numbers.
+fn signal_name(number: i32) -> Option<&'static str> {
+    Some(match number {
         1 => "SIGHUP",
         2 => "SIGINT",
         3 => "SIGQUIT",
@@ -207,9 +222,8 @@ fn signal(number: i32) -> String {
         24 => "SIGXCPU",
         25 => "SIGXFSZ",
         31 => "SIGSYS",
-        _ => return format!("signal {number}"),
-    };
-    name.to_owned()
+        _ => return None,
+    })
 }
 
 #[cfg(test)]

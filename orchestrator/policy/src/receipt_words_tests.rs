@@ -168,6 +168,14 @@ fn a_signal_has_its_name_and_a_full_file_its_limit() {
     assert!(of(25).contains("limits.file_size_mb"));
 }
 
+#[test]
+fn a_shell_says_of_its_command_what_killed_it() {
+    let of = |code| summary(&ended(State::Exited, Reason::Exit, code));
+    assert!(of(153).starts_with("exited with code 153, with which shells report SIGXFSZ after"));
+    assert!(of(128).starts_with("exited with code 128 after"));
+    assert!(of(255).starts_with("exited with code 255 after"));
+}
+
 /// PX-17: orch's failure is never the command's.
 #[test]
 fn failures_of_orch_are_told_from_failures_of_the_command() {
@@ -181,12 +189,8 @@ fn failures_of_orch_are_told_from_failures_of_the_command() {
         summary(&receipt),
         "orch failed: the launcher is gone (exit code 125)"
     );
-    let missing = Receipt {
-        usage: Usage::default(),
-        ..ended(State::Exited, Reason::NotFound, 127)
-    };
     assert_eq!(
-        summary(&missing),
+        summary(&ended(State::Exited, Reason::NotFound, 127)),
         "job was not found inside (exit code 127)"
     );
 }
