@@ -9,7 +9,7 @@
 //! - [`streams`], [`progress`], [`document`], [`receipt_file`]: what goes in and
 //!   comes out.
 //! - [`doctor`]: what this machine can keep.
-//! - [`refusal`], [`print`]: errors and listings.
+//! - [`refusal`], [`mod@print`]: errors and listings.
 //! - [`embed`]: the executables that are carried inside.
 #![forbid(unsafe_code)]
 

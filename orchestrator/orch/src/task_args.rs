@@ -53,7 +53,7 @@ pub struct TaskArgs {
 
     /// Host file or folder to show inside; read-only without :rw.
     ///
-    /// Without DST it becomes /workspace/<name of SRC>. A colon that belongs to a
+    /// Without DST it becomes /workspace/NAME, with the name of SRC. A colon that belongs to a
     /// path is written \: and a backslash in front of a colon \\. Can be repeated.
     #[arg(
         long = "mount",

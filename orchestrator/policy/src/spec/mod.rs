@@ -1,7 +1,7 @@
 //! Profile + task → container spec and task spec: pure, with golden files (PR-12).
 //!
-//! - [`container`]: what the container and its leases are made of.
-//! - [`task`]: what one command gets.
+//! - [`mod@container`]: what the container and its leases are made of.
+//! - [`mod@task`]: what one command gets.
 //! - [`layout`]: paths that are the same in every sandbox.
 //! - [`oci`]: the configuration that libcontainer gets.
 //! - [`merged`]: both specs as one configuration, which `orch spec` prints.
