@@ -6,7 +6,7 @@ use orch_policy::Error;
 
 use crate::print;
 
-/// A script for one shell.
+/// Print the completion script of a shell.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

@@ -29,7 +29,8 @@ pub struct Cli {
 const EXAMPLES: &str = "\
 Examples:
   orch run -- python3 --version               in the standard tier
-  orch run --tier strict -- sh job.sh         untrusted work: nothing can be written but /tmp
+  orch run --tier strict --mount job.sh -- sh job.sh
+                                              untrusted work: nothing can be written but /tmp
   orch profile show strict                    every value, and where it comes from
   orch doctor                                 what this machine can keep
 
@@ -37,15 +38,11 @@ Examples:
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Run a command in a sandbox and say what happened.
+    // Described where their arguments are.
     Run(Box<run::RunArgs>),
-    /// List, show, check and compare profiles.
     Profile(profile::ProfileArgs),
-    /// Print the sandbox as one OCI configuration that runc and crun can run.
     Spec(Box<spec::SpecArgs>),
-    /// Say what this machine can keep of each tier, and how to fix the rest.
     Doctor(doctor::DoctorArgs),
-    /// Print the completion script of a shell.
     Completions(completions::CompletionsArgs),
 }
 

@@ -30,7 +30,7 @@ Examples:
   orch run --tier strict --mount data.csv --out results \\
       -- python3 -c 'import shutil; shutil.copy(\"/workspace/data.csv\", \"/tmp/out\")'
   orch run --folder . -- make                 this folder is /workspace, and can be written
-  orch run --memory 512Mi --timeout 30s --json -- ./job | jq .receipt.usage
+  orch run --memory 512Mi --timeout 30s --json -- date | jq .receipt.usage
   tar c src | orch run -- tar t               a pipe is passed on
   orch run -it -- bash                        a shell to look around in
   orch run --profile my.yaml --dry-run -- true   what would be in force
