@@ -3,16 +3,61 @@
 //! Every test names its row. It runs the `orch` that `ORCH_BIN` names, as root.
 //! A test that cannot run here says why and counts as ignored; with
 //! `ORCH_MUST_RUN=1` it fails instead.
+//!
+//! Called as `orch-suite mode NAME ARG…` it is a mode of the probe program
+//! instead: that is how it goes into a sandbox.
 
-#[allow(dead_code, reason = "used as soon as the first room is there")]
+mod bad_input;
+mod call;
+mod copy_out;
+mod flags;
+mod floods;
+mod folders;
 mod harness;
+mod hidden;
+mod kills;
+mod left;
+mod limits;
+mod paths;
+mod place;
+mod receipts;
+mod streams;
+mod survivors;
+mod terminal;
 
 use std::process::ExitCode;
 
 use libtest_mimic::Arguments;
 
+/// First argument of a call as a mode of the probe program.
+pub const MODE: &str = "mode";
+
 fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args_os()
+        .map(|arg| arg.to_string_lossy().into_owned())
+        .collect();
+    if let [_, first, name, rest @ ..] = args.as_slice()
+        && first == MODE
+    {
+        return ExitCode::from(orch_probe::modes::run(name, rest).unwrap_or(2));
+    }
     let arguments = Arguments::from_args();
-    let tests: Vec<harness::Test> = Vec::new();
-    harness::run(&arguments, tests)
+    let tests = [
+        limits::tests(),
+        floods::tests(),
+        kills::tests(),
+        survivors::tests(),
+        streams::tests(),
+        terminal::tests(),
+        bad_input::tests(),
+        flags::tests(),
+        paths::tests(),
+        folders::tests(),
+        hidden::tests(),
+        copy_out::tests(),
+        receipts::tests(),
+    ];
+    let code = harness::run(&arguments, tests.into_iter().flatten().collect());
+    place::sweep();
+    code
 }

@@ -1,0 +1,128 @@
+//! What a run has left behind on the host: processes, control groups, mounts,
+//! locks of user-id ranges.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rustix::fs::{FlockOperation, flock};
+
+/// First user id of the block that containers get theirs from, and ids of each.
+const FIRST: u32 = 0x7000_0000;
+const COUNT: u32 = 65_536;
+
+/// Asks until the answer is yes, or fails with what is still wrong.
+pub fn eventually(
+    patience: Duration,
+    mut wrong: impl FnMut() -> Result<Option<String>, String>,
+) -> Result<(), String> {
+    let deadline = Instant::now() + patience;
+    loop {
+        let Some(what) = wrong()? else { return Ok(()) };
+        if Instant::now() >= deadline {
+            return Err(format!("after {patience:?}: {what}"));
+        }
+        // Between two looks, not instead of one.
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Ranges that runs with this state directory have had: the numbers.
+fn ranges(state: &Path) -> Vec<u32> {
+    fs::read_dir(state.join("ids"))
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .collect()
+}
+
+/// Processes of the host that run as a user of one of these ranges.
+fn processes(ranges: &[u32]) -> Vec<u32> {
+    let ours = |uid: u32| {
+        uid.checked_sub(FIRST)
+            .is_some_and(|offset| ranges.contains(&(offset / COUNT)))
+    };
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries
+        .filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok())
+        .filter(|pid| {
+            let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+            // A dead one that waits for its parent is no process any more, but a
+            // parent that never asks is one left behind: both count.
+            status
+                .lines()
+                .find_map(|line| line.strip_prefix("Uid:"))
+                .is_some_and(|ids| {
+                    ids.split_whitespace()
+                        .any(|id| id.parse().is_ok_and(ours))
+                })
+        })
+        .collect()
+}
+
+/// Every process of runs with this state directory.
+pub fn processes_of(state: &Path) -> Vec<u32> {
+    processes(&ranges(state))
+}
+
+/// Control groups named `orch/<id>` in every hierarchy, by id.
+pub fn groups() -> BTreeSet<PathBuf> {
+    fn walk(dir: &Path, depth: u32, found: &mut BTreeSet<PathBuf>) {
+        for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
+            if !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                continue;
+            }
+            let path = entry.path();
+            if dir.file_name().is_some_and(|name| name == "orch") {
+                found.insert(path);
+            } else if depth > 0 {
+                walk(&path, depth - 1, found);
+            }
+        }
+    }
+    let mut found = BTreeSet::new();
+    walk(Path::new("/sys/fs/cgroup"), 6, &mut found);
+    found
+}
+
+/// The id of a running container of this state directory, from the group of one
+/// of its processes.
+pub fn container_of(state: &Path) -> Option<String> {
+    processes_of(state).into_iter().find_map(|pid| {
+        let groups = fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?;
+        let (_, rest) = groups.split_once("/orch/")?;
+        let id = rest.split(['/', '\n']).next()?;
+        (id.len() == 32).then(|| id.to_owned())
+    })
+}
+
+/// The first thing that runs with this state directory have left; `id` is that of
+/// the container, where it is known.
+pub fn left(state: &Path, id: Option<&str>) -> Option<String> {
+    let ranges = ranges(state);
+    if let Some(pid) = processes(&ranges).first() {
+        let command = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+        return Some(format!("process {pid} ({}) is left", command.trim()));
+    }
+    for number in ranges {
+        let path = state.join("ids").join(number.to_string());
+        let Ok(file) = File::open(&path) else { continue };
+        if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+            return Some(format!("{} is locked", path.display()));
+        }
+    }
+    if let Some(id) = id {
+        let group = groups().into_iter().find(|path| path.ends_with(id));
+        if let Some(group) = group {
+            return Some(format!("control group {} is left", group.display()));
+        }
+    }
+    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    let needle = state.display().to_string();
+    mounts
+        .lines()
+        .find(|line| line.contains(&needle) || id.is_some_and(|id| line.contains(id)))
+        .map(|line| format!("mount is left: {line}"))
+}
