@@ -1,0 +1,227 @@
+//! orch is asked to end, or is ended (design §3.5, PX-09): nothing stays.
+
+use std::time::{Duration, Instant};
+
+use crate::call::{Call, Running, ensure};
+use crate::harness::{Test, Verdict, test};
+use crate::left::{self, eventually};
+
+/// Design §3.5: within a second no process or mount of it lives.
+const SECOND: Duration = Duration::from_secs(1);
+const SOON: Duration = Duration::from_secs(8);
+
+pub fn tests() -> Vec<Test> {
+    vec![
+        test("kills::ctrl_c_cancels", || asked(libc::SIGINT, 130)),
+        test("kills::sigterm_cancels", || asked(libc::SIGTERM, 143)),
+        test("kills::sighup_cancels", || asked(libc::SIGHUP, 129)),
+        test("kills::sigquit_cancels", || asked(libc::SIGQUIT, 131)),
+        test("kills::a_second_ctrl_c_does_not_wait", twice),
+        test("kills::the_command_may_say_goodbye", goodbye),
+        test("kills::sigkill_of_orch_px09", || killed("standard")),
+        test("kills::sigkill_of_orch_in_strict_px09", || killed("strict")),
+        test("kills::sigkill_of_orch_while_it_creates", while_creating),
+        test("kills::sigkill_of_the_launcher_alone", launcher_only),
+        test("kills::sigkill_of_both", both),
+    ]
+}
+
+fn sleeper(tier: &str) -> Result<Running, String> {
+    let running = Call::new(tier)?
+        .with_mode()?
+        .sh("/opt/mode mode setsid-daemon /tmp/alive; (trap '' TERM INT HUP; sleep 620) & sleep 621")
+        .start()?;
+    running.until("sleep 621")?;
+    running.until("setsid-daemon")?;
+    Ok(running)
+}
+
+fn asked(signal: i32, code: i32) -> Result<Verdict, String> {
+    let running = sleeper("standard")?;
+    let state = running.state();
+    running.signal(signal);
+    let ended = running
+        .wait(SOON)?
+        .is(code, "cancelled", "cancelled")?
+        .mentions("cancelled")?;
+    match left::left(&state, ended.id()) {
+        None => Ok(Verdict::Held),
+        Some(what) => Err(what),
+    }
+}
+
+/// The command ignores the first one; the second does not wait for its grace.
+fn twice() -> Result<Verdict, String> {
+    let running = Call::new("standard")?
+        .mode(&["ignore-term"])?
+        .start()?;
+    running.until("ignore-term")?;
+    let state = running.state();
+    running.signal(libc::SIGINT);
+    let first = Instant::now();
+    // It is taken one at a time; a pending one of the same number would be merged.
+    eventually(SECOND, || {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", running.pid()))
+            .map_err(|e| format!("orch has gone: {e}"))?;
+        let pending = status
+            .lines()
+            .find_map(|line| line.strip_prefix("ShdPnd:\t"))
+            .and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+        Ok((pending != Some(0)).then(|| format!("pending {pending:?}")))
+    })?;
+    running.signal(libc::SIGINT);
+    let ended = running.wait(SOON)?.is(130, "cancelled", "cancelled")?;
+    let took = first.elapsed();
+    ensure!(took < Duration::from_millis(900), "it took {took:?}");
+    match left::left(&state, ended.id()) {
+        None => Ok(Verdict::Held),
+        Some(what) => Err(what),
+    }
+}
+
+fn goodbye() -> Result<Verdict, String> {
+    let running = Call::new("standard")?
+        .sh("trap 'echo bye; exit 3' TERM; sleep 622 & wait")
+        .start()?;
+    running.until("sleep 622")?;
+    running.signal(libc::SIGTERM);
+    let ended = running.wait(SOON)?.is(143, "cancelled", "cancelled")?;
+    ensure!(ended.out() == "bye", "no last word: {ended:?}");
+    Ok(Verdict::Held)
+}
+
+/// Children of a process.
+fn children(pid: i32) -> Vec<i32> {
+    std::fs::read_dir(format!("/proc/{pid}/task"))
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|task| std::fs::read_to_string(task.path().join("children")).ok())
+        .flat_map(|list| {
+            let pids = list.split_whitespace().filter_map(|pid| pid.parse().ok());
+            pids.collect::<Vec<i32>>()
+        })
+        .collect()
+}
+
+fn launcher(running: &Running) -> Result<i32, String> {
+    match children(running.pid())[..] {
+        [launcher] => Ok(launcher),
+        ref others => Err(format!("expected one launcher, found {others:?}")),
+    }
+}
+
+fn is_alive(pid: i32) -> bool {
+    std::fs::read_to_string(format!("/proc/{pid}/status"))
+        .is_ok_and(|status| !status.contains("State:\tZ"))
+}
+
+fn kill(pid: i32) {
+    // SAFETY: a plain call; the process is a descendant of ours.
+    unsafe { libc::kill(pid, libc::SIGKILL) };
+}
+
+fn killed(tier: &str) -> Result<Verdict, String> {
+    let running = sleeper(tier)?;
+    let (state, launcher) = (running.state(), launcher(&running)?);
+    let id = left::container_of(&state).ok_or("no container")?;
+    running.signal(libc::SIGKILL);
+    eventually(SECOND, || {
+        let alive = is_alive(launcher).then(|| "the launcher is alive".to_owned());
+        Ok(left::left(&state, Some(&id)).or(alive))
+    })?;
+    let ended = running.wait(SOON)?;
+    ensure!(ended.signal() == Some(libc::SIGKILL), "{ended:?}");
+    Ok(Verdict::Held)
+}
+
+/// At the moments that can be seen from outside: when the launcher is there, when
+/// a range is taken, when the first process of the container is there; and at
+/// points between them, counted in looks rather than in time.
+fn while_creating() -> Result<Verdict, String> {
+    for round in 0..24 {
+        let before = left::groups();
+        let running = Call::new("standard")?.sh("sleep 623").start()?;
+        let state = running.state();
+        let mut looks = 0;
+        eventually(SOON, || {
+            let seen = match round % 3 {
+                0 => !children(running.pid()).is_empty(),
+                1 => std::fs::read_dir(state.join("ids")).is_ok_and(|mut ids| ids.next().is_some()),
+                _ => !left::processes_of(&state).is_empty(),
+            };
+            looks += u32::from(seen);
+            Ok((looks <= round / 6).then(|| "not there yet".to_owned()))
+        })?;
+        let launchers = children(running.pid());
+        running.signal(libc::SIGKILL);
+        let mine: Vec<_> = left::groups().difference(&before).cloned().collect();
+        eventually(2 * SECOND, || {
+            let alive = launchers.iter().find(|pid| is_alive(**pid));
+            let alive = alive.map(|pid| format!("launcher {pid} is alive"));
+            Ok(left::left(&state, None).or(alive))
+        })
+        .map_err(|why| format!("round {round}: {why}"))?;
+        // Groups of neighbours go away as well, with their tests.
+        eventually(Duration::from_secs(30), || {
+            let there = mine.iter().find(|group| group.exists());
+            Ok(there.map(|group| format!("round {round}: {} is left", group.display())))
+        })?;
+        running.wait(SOON)?;
+    }
+    Ok(Verdict::Held)
+}
+
+/// PX-17: that is a failure of orch, and nothing of the task goes on.
+fn launcher_only() -> Result<Verdict, String> {
+    let running = sleeper("standard")?;
+    let (state, launcher) = (running.state(), launcher(&running)?);
+    let id = left::container_of(&state).ok_or("no container")?;
+    kill(launcher);
+    eventually(SECOND, || {
+        let there = left::processes_of(&state);
+        Ok((!there.is_empty()).then(|| format!("processes {there:?} live on")))
+    })?;
+    let ended = running.wait(SOON)?;
+    ensure!(
+        ended.code() == 125 && ended.stderr.contains("code: "),
+        "expected a failure of orch: {ended:?}"
+    );
+    Call::new("standard")?.sh("echo next").run()?.says("next")?;
+    next_start_cleans(&state, &id)
+}
+
+fn both() -> Result<Verdict, String> {
+    let running = sleeper("standard")?;
+    let (state, launcher) = (running.state(), launcher(&running)?);
+    let id = left::container_of(&state).ok_or("no container")?;
+    running.signal(libc::SIGSTOP);
+    kill(launcher);
+    running.signal(libc::SIGKILL);
+    eventually(SECOND, || {
+        let there = left::processes_of(&state);
+        Ok((!there.is_empty()).then(|| format!("processes {there:?} live on")))
+    })?;
+    next_start_cleans(&state, &id)
+}
+
+/// Design §3.5: what the launcher cannot remove any more, the next start does.
+fn next_start_cleans(state: &std::path::Path, id: &str) -> Result<Verdict, String> {
+    let done = std::process::Command::new(crate::call::orch())
+        .args(["run", "--", "true"])
+        .env("ORCH_STATE_DIR", state)
+        .output()
+        .map_err(|e| format!("start orch: {e}"))?;
+    ensure!(done.status.success(), "the next run: {:?}", done.status);
+    match left::left(state, Some(id)) {
+        None => Ok(Verdict::Held),
+        Some(what) => {
+            for group in left::groups().into_iter().filter(|path| path.ends_with(id)) {
+                // What the product has left is not to be found by the next test.
+                let _ = std::fs::remove_dir(group.join("0"));
+                let _ = std::fs::remove_dir(group);
+            }
+            Err(format!("after the next start: {what}"))
+        }
+    }
+}
