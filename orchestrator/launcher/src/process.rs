@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{
-    Pid, PidfdFlags, Signal, WaitOptions, pidfd_open, pidfd_send_signal, waitpid,
+    Pid, PidfdFlags, Signal, WaitOptions, pidfd_open, pidfd_send_signal, wait as wait_for_any,
 };
 
 /// How long a killed process may take to end before it counts as left behind.
@@ -42,7 +42,8 @@ pub fn wait(pidfd: &OwnedFd, deadline: Instant) -> bool {
     }
 }
 
-/// Reaps every child that has ended.
+/// Reaps every child that has ended, whatever process group it is in: guests have
+/// sessions of their own, and `waitpid(None, …)` would not see them.
 pub fn reap() {
-    while let Ok(Some(_)) = waitpid(None, WaitOptions::NOHANG) {}
+    while let Ok(Some(_)) = wait_for_any(WaitOptions::NOHANG) {}
 }
