@@ -29,6 +29,10 @@ pub fn launcher(failure: &Failure) -> Error {
             Code::MountInvalid,
             "name a target that does not lead through a symbolic link",
         ),
+        Some(libc::ENOTDIR) if failure.step.starts_with("mount on ") => (
+            Code::MountInvalid,
+            "mount a directory on a directory and a file on a file",
+        ),
         Some(errno) if EXHAUSTED.contains(&errno) => (
             Code::HostExhausted,
             "free disk space, memory, processes or descriptors on the host and try again",

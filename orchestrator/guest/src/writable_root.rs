@@ -22,7 +22,7 @@ pub fn enter(size: u64, inodes: u64) -> io::Result<()> {
     mount::attach(&made, STAGE.as_bytes())?;
     let mounts = mount_points()?;
     copy(Path::new("/"), Path::new(STAGE), &mounts)?;
-    for point in &mounts {
+    for point in outermost(&mounts) {
         let source = CString::new(point.as_bytes())?;
         let target = CString::new([STAGE.as_bytes(), point.as_bytes()].concat())?;
         let tree = open_tree(
@@ -30,6 +30,7 @@ pub fn enter(size: u64, inodes: u64) -> io::Result<()> {
             &source,
             OpenTreeFlags::OPEN_TREE_CLONE
                 | OpenTreeFlags::OPEN_TREE_CLOEXEC
+                | OpenTreeFlags::AT_RECURSIVE
                 | OpenTreeFlags::AT_SYMLINK_NOFOLLOW,
         )?;
         move_mount(
@@ -60,6 +61,19 @@ fn mount_points() -> io::Result<Vec<OsString>> {
     points.sort();
     points.dedup();
     Ok(points)
+}
+
+/// Those that lie below no other. Each is copied with everything in it: the kernel
+/// gives no mount to a user namespace without what is locked over parts of it, and
+/// what is shadowed stays so.
+fn outermost(points: &[OsString]) -> impl Iterator<Item = &OsString> {
+    let below = |point: &OsString| {
+        let above = Path::new(point).ancestors().skip(1);
+        above
+            .filter(|path| *path != Path::new("/"))
+            .any(|path| points.iter().any(|other| Path::new(other) == path))
+    };
+    points.iter().filter(move |point| !below(point))
 }
 
 /// Undoes the octal escapes of proc_pid_mountinfo(5).
@@ -118,7 +132,16 @@ fn owner(source: &Path, target: &Path) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::unescape;
+    use std::ffi::OsString;
+
+    use super::{outermost, unescape};
+
+    #[test]
+    fn a_mount_comes_with_what_is_mounted_in_it() {
+        let points = ["/data", "/data/sub", "/data2", "/dev/null", "/usr"].map(OsString::from);
+        let outer: Vec<_> = outermost(&points).collect();
+        assert_eq!(outer, ["/data", "/data2", "/dev/null", "/usr"]);
+    }
 
     #[test]
     fn octal_escapes_of_mountinfo_are_undone() {

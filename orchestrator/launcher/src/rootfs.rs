@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 use orch_wire::launch::{Create, Failure};
 use orch_wire::rootfs::{Entry, MountFlags};
 use rustix::fs::{
-    FileType, Mode, OFlags, ResolveFlags, fstat, mkdirat, openat, openat2, symlinkat,
+    AtFlags, FileType, Gid, Mode, OFlags, ResolveFlags, Uid, chownat, fstat, mkdirat, openat,
+    openat2, symlinkat,
 };
 use rustix::io::Errno;
 use rustix::mount::{
@@ -124,32 +125,46 @@ fn file_system_ids(id: u32) {
     }
 }
 
+/// The root that is being put together.
+struct Root<'a> {
+    dir: &'a OwnedFd,
+    /// Devices of the in-memory file systems that were made for it. One that lies
+    /// on another is the host's, in-memory or not.
+    own: Vec<u64>,
+}
+
 fn steps(
-    root: &OwnedFd,
+    dir: &OwnedFd,
     create: &Create,
     sources: Vec<OwnedFd>,
     sys: &OwnedFd,
 ) -> Result<(), Failure> {
+    let during = || "look at the root".to_owned();
+    let mut own = Root {
+        dir,
+        own: vec![fstat(dir).during(during)?.st_dev],
+    };
+    let mut handed_over = Vec::new();
     let mut sources = sources.into_iter();
-    directory(root, b"/sys")
+    directory(&own, b"/sys")
         .and_then(|dir| attach(sys, dir.as_fd()))
         .during(|| "mount /sys".to_owned())?;
     let host = |id: u32| create.host_id + id.min(create.ids - 1);
     for entry in &create.entries {
         match entry {
             Entry::Dir { path } => {
-                make_directory(root, path).during(|| format!("make directory {}", show(path)))?;
+                make_directory(&own, path).during(|| format!("make directory {}", show(path)))?;
             }
             Entry::File { path, content } => {
-                file(root, path, content).during(|| format!("write file {}", show(path)))?;
+                file(&own, path, content).during(|| format!("write file {}", show(path)))?;
             }
             Entry::Symlink { path, target } => {
-                symlink(root, path, target).during(|| format!("make link {}", show(path)))?;
+                symlink(&own, path, target).during(|| format!("make link {}", show(path)))?;
             }
             Entry::Bind { path, .. } => {
                 let during = || format!("mount on {}", show(path));
                 let source = sources.next().ok_or(Errno::BADF).during(during)?;
-                bind(root, path, &source, create.host_id).during(during)?;
+                bind(&own, path, &source, create.host_id).during(during)?;
             }
             Entry::Tmpfs {
                 path,
@@ -163,14 +178,30 @@ fn steps(
                     ("size", size.to_string()),
                     ("nr_inodes", inodes.to_string()),
                     ("mode", format!("{mode:o}")),
-                    ("uid", host(*uid).to_string()),
-                    ("gid", host(*gid).to_string()),
+                    // Until everything in it is made.
+                    ("uid", create.host_id.to_string()),
+                    ("gid", create.host_id.to_string()),
                 ];
-                directory(root, path)
-                    .and_then(|dir| attach(&tmpfs(&options)?, dir.as_fd()))
-                    .during(|| format!("mount tmpfs on {}", show(path)))?;
+                let during = || format!("mount tmpfs on {}", show(path));
+                let made = tmpfs(&options).during(during)?;
+                directory(&own, path)
+                    .and_then(|dir| attach(&made, dir.as_fd()))
+                    .during(during)?;
+                own.own.push(fstat(&made).during(during)?.st_dev);
+                handed_over.push((made, host(*uid), host(*gid)));
             }
         }
+    }
+    file_system_ids(0);
+    for (made, uid, gid) in handed_over {
+        chownat(
+            &made,
+            c"",
+            Some(Uid::from_raw(uid)),
+            Some(Gid::from_raw(gid)),
+            AtFlags::EMPTY_PATH,
+        )
+        .during(|| "hand a tmpfs over".to_owned())?;
     }
     Ok(())
 }
@@ -212,14 +243,14 @@ fn relative(path: &[u8]) -> PathBuf {
 }
 
 /// Opens a path beneath the root as a handle for mounting.
-fn open(root: &OwnedFd, path: &Path) -> io::Result<OwnedFd> {
+fn open(root: &Root<'_>, path: &Path) -> io::Result<OwnedFd> {
     let path = if path.as_os_str().is_empty() {
         Path::new(".")
     } else {
         path
     };
     Ok(openat2(
-        root,
+        root.dir,
         path,
         OFlags::PATH | OFlags::CLOEXEC,
         Mode::empty(),
@@ -230,7 +261,7 @@ fn open(root: &OwnedFd, path: &Path) -> io::Result<OwnedFd> {
 /// Opens a directory, making it and its parents where they are missing, but only
 /// on file systems of the container's own: nothing is ever made in a mounted
 /// folder.
-fn directory(root: &OwnedFd, path: &[u8]) -> io::Result<OwnedFd> {
+fn directory(root: &Root<'_>, path: &[u8]) -> io::Result<OwnedFd> {
     let path = relative(path);
     match open(root, &path) {
         Err(e) if e.raw_os_error() == Some(libc::ENOENT) => {}
@@ -249,11 +280,11 @@ fn directory(root: &OwnedFd, path: &[u8]) -> io::Result<OwnedFd> {
 }
 
 /// The same without opening it; a name directly below the root needs no look.
-fn make_directory(root: &OwnedFd, path: &[u8]) -> io::Result<()> {
+fn make_directory(root: &Root<'_>, path: &[u8]) -> io::Result<()> {
     let path = relative(path);
     let mut parts = path.components();
     if let (Some(name), None) = (parts.next(), parts.next()) {
-        return match mkdirat(root, name.as_os_str(), Mode::from_raw_mode(0o755)) {
+        return match mkdirat(root.dir, name.as_os_str(), Mode::from_raw_mode(0o755)) {
             Ok(()) => Ok(()),
             // What is there may be a link; then it is not what was asked for.
             Err(Errno::EXIST) => directory(root, path.as_os_str().as_bytes()).map(drop),
@@ -263,22 +294,21 @@ fn make_directory(root: &OwnedFd, path: &[u8]) -> io::Result<()> {
     directory(root, path.as_os_str().as_bytes()).map(drop)
 }
 
-/// A directory in which something may be made: on the root's own file system or
-/// on another in-memory one. All others are the host's.
-fn own_file_system(root: &OwnedFd, path: &Path) -> io::Result<OwnedFd> {
+/// A directory in which something may be made: on a file system that was made for
+/// the container. All others are the host's.
+fn own_file_system(root: &Root<'_>, path: &Path) -> io::Result<OwnedFd> {
     if path.as_os_str().is_empty() {
-        return root.try_clone();
+        return root.dir.try_clone();
     }
     let dir = open(root, path)?;
-    let (here, top) = (fstat(&dir)?, fstat(root)?);
-    if here.st_dev == top.st_dev || rustix::fs::fstatfs(&dir)?.f_type == libc::TMPFS_MAGIC {
+    if root.own.contains(&fstat(&dir)?.st_dev) {
         return Ok(dir);
     }
     Err(io::Error::from_raw_os_error(libc::EXDEV))
 }
 
 /// The open parent of a path, made where it is missing, and the last name.
-fn parent(root: &OwnedFd, path: &[u8]) -> io::Result<(OwnedFd, OsString)> {
+fn parent(root: &Root<'_>, path: &[u8]) -> io::Result<(OwnedFd, OsString)> {
     let path = relative(path);
     let name = path
         .file_name()
@@ -291,7 +321,7 @@ fn parent(root: &OwnedFd, path: &[u8]) -> io::Result<(OwnedFd, OsString)> {
     Ok((own_file_system(root, above)?, name))
 }
 
-fn file(root: &OwnedFd, path: &[u8], content: &[u8]) -> io::Result<()> {
+fn file(root: &Root<'_>, path: &[u8], content: &[u8]) -> io::Result<()> {
     let (parent, name) = parent(root, path)?;
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let made = openat(&parent, name.as_os_str(), flags, Mode::from_raw_mode(0o644))?;
@@ -302,7 +332,7 @@ fn file(root: &OwnedFd, path: &[u8], content: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-fn symlink(root: &OwnedFd, path: &[u8], target: &[u8]) -> io::Result<()> {
+fn symlink(root: &Root<'_>, path: &[u8], target: &[u8]) -> io::Result<()> {
     let (parent, name) = parent(root, path)?;
     Ok(symlinkat(
         OsStr::from_bytes(target),
@@ -311,7 +341,7 @@ fn symlink(root: &OwnedFd, path: &[u8], target: &[u8]) -> io::Result<()> {
     )?)
 }
 
-fn bind(root: &OwnedFd, path: &[u8], source: &OwnedFd, host_id: u32) -> io::Result<()> {
+fn bind(root: &Root<'_>, path: &[u8], source: &OwnedFd, host_id: u32) -> io::Result<()> {
     // The way may lead through a folder that only its owner can enter.
     file_system_ids(0);
     let found = open(root, &relative(path));
@@ -329,6 +359,13 @@ fn bind(root: &OwnedFd, path: &[u8], source: &OwnedFd, host_id: u32) -> io::Resu
         }
         Err(e) => return Err(e),
     };
+    // move_mount(2) says EINVAL to this and to much else.
+    let is_directory = |fd: &OwnedFd| {
+        io::Result::Ok(FileType::from_raw_mode(fstat(fd)?.st_mode) == FileType::Directory)
+    };
+    if is_directory(source)? != is_directory(&target)? {
+        return Err(io::Error::from_raw_os_error(libc::ENOTDIR));
+    }
     attach(source, target.as_fd())
 }
 
