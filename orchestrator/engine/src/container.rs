@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use orch_policy::profile::Access;
 use orch_policy::spec::container::{Bind, ContainerSpec, Tmpfs};
+use orch_policy::spec::layout::WORKSPACE;
 use orch_policy::spec::oci::{Ids, for_libcontainer};
 use orch_policy::spec::task::TaskSpec;
 use orch_policy::{Code, Error, syscalls};
@@ -59,8 +60,25 @@ pub fn prepare(spec: &ContainerSpec, rules: &Rules<'_>) -> Result<Prepared, Erro
         ));
     }
     let mut binds = Vec::new();
+    let mut workspace: Option<PathBuf> = None;
     for bind in &spec.binds {
         let path = source::resolve(&bind.source)?;
+        // The workspace comes first (FS-21).
+        match &workspace {
+            Some(inner) if *inner != path && inner.starts_with(&path) => {
+                return Err(Error::new(
+                    Code::MountDenied,
+                    format!(
+                        "{} lies above the workspace {} and would show its neighbours",
+                        path.display(),
+                        inner.display()
+                    ),
+                    "mount a narrower path",
+                ));
+            }
+            None if bind.target == Path::new(WORKSPACE) => workspace = Some(path.clone()),
+            _ => {}
+        }
         let taken = source::take(&path, bind.mode, rules)?;
         if let (Access::Rw, Some(reason)) = (bind.mode, source::unfit(&taken.handle)) {
             return Err(Error::new(
