@@ -5,10 +5,10 @@ use std::time::{Duration, SystemTime};
 
 use orch_policy::Error;
 use orch_policy::profile::Image;
-use orch_policy::receipt_words::summary;
 use orch_policy::receipt::{
     Bound, Cleanup, CopyOut, ExitSource, RECEIPT_VERSION, Reason, Receipt, State, Stream, Usage,
 };
+use orch_policy::receipt_words::summary;
 use orch_wire::launch::CgroupUsage;
 
 use crate::ending::Ending;
@@ -185,6 +185,8 @@ fn verdict(fate: Fate, usage: &CgroupUsage) -> Verdict {
 
 fn ended(ending: Ending, source: ExitSource, usage: &CgroupUsage) -> Verdict {
     let (reason, exit_code, signal) = match ending {
+        // A shell says so of a child of its own that was killed (E6).
+        Ending::Exited(137) if usage.oom_kills > Some(0) => (Reason::Oom, 137, None),
         Ending::Exited(code) => (Reason::Exit, code, None),
         Ending::Signalled(signal) => {
             let reason = match signal {

@@ -141,8 +141,10 @@ impl Hierarchies {
             cpu_us: plain("cpuacct", "cpuacct.usage").map(|ns| ns / 1000),
             memory_peak: plain("memory", "memory.memsw.max_usage_in_bytes")
                 .or_else(|| plain("memory", "memory.max_usage_in_bytes")),
+            // Recent kernels leave `failcnt` at 0 where a process was killed for it.
             memory_hits: plain("memory", "memory.memsw.failcnt")
-                .max(plain("memory", "memory.failcnt")),
+                .max(plain("memory", "memory.failcnt"))
+                .max(under("memory", "memory.oom_control", "oom_kill")),
             oom_kills: under("memory", "memory.oom_control", "oom_kill"),
             pids_peak: plain("pids", "pids.peak"),
             pids_hits: under("pids", "pids.events", "max"),
