@@ -103,7 +103,8 @@ impl Call {
 
     /// Adds flags.
     pub fn args<A: AsRef<OsStr>>(mut self, args: impl IntoIterator<Item = A>) -> Self {
-        self.args.extend(args.into_iter().map(|a| a.as_ref().into()));
+        self.args
+            .extend(args.into_iter().map(|a| a.as_ref().into()));
         self
     }
 
@@ -134,7 +135,11 @@ impl Call {
 
     /// A mode of the probe program as the command (see [`crate::main`]).
     pub fn mode(self, args: &[&str]) -> Result<Self, String> {
-        let args: Vec<&str> = [MODE_PATH, crate::MODE].iter().chain(args).copied().collect();
+        let args: Vec<&str> = [MODE_PATH, crate::MODE]
+            .iter()
+            .chain(args)
+            .copied()
+            .collect();
         Ok(self.with_mode()?.cmd(args))
     }
 
@@ -178,7 +183,9 @@ impl Call {
         let mut command = Command::new(orch());
         command.arg("run").args(&self.args);
         if self.receipt {
-            command.arg("--receipt").arg(self.place.join("receipt.json"));
+            command
+                .arg("--receipt")
+                .arg(self.place.join("receipt.json"));
         }
         command.arg("--").args(&self.command);
         command.env("ORCH_STATE_DIR", self.state());

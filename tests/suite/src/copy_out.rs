@@ -21,7 +21,10 @@ pub fn tests() -> Vec<Test> {
         test("copy_out::odd_names", odd),
         test("copy_out::a_sparse_giant_d12", sparse),
         test("copy_out::what_is_there_is_replaced", replaced),
-        test("copy_out::links_in_the_destination_are_not_followed", destination_links),
+        test(
+            "copy_out::links_in_the_destination_are_not_followed",
+            destination_links,
+        ),
         test("copy_out::after_a_limit_has_ended_the_task", after_limit),
         test("copy_out::unreadable_for_its_owner", unreadable),
         test("copy_out::a_destination_that_cannot_be_written", unwritable),
@@ -123,7 +126,10 @@ fn special() -> Result<Verdict, String> {
             let kind = fs::symlink_metadata(out.join(&name)).map_err(|e| e.to_string())?;
             let kind = kind.file_type();
             ensure!(
-                !kind.is_fifo() && !kind.is_socket() && !kind.is_char_device() && !kind.is_symlink(),
+                !kind.is_fifo()
+                    && !kind.is_socket()
+                    && !kind.is_char_device()
+                    && !kind.is_symlink(),
                 "{name} is a {kind:?}"
             );
         }
@@ -145,11 +151,18 @@ fn out_is_link() -> Result<Verdict, String> {
         "rm -rf /tmp/out && mkdir /tmp/real && echo x > /tmp/real/x && ln -s real /tmp/out",
     ] {
         let place = Place::new()?;
-        let (out, ended) = run(&place, "standard", &format!("{script}; ls -ld /tmp/out | cut -c1"))?;
+        let (out, ended) = run(
+            &place,
+            "standard",
+            &format!("{script}; ls -ld /tmp/out | cut -c1"),
+        )?;
         // Where the directory cannot be replaced there is nothing to show.
         let there = names(&out)?;
         ensure!(there.is_empty(), "{script}: {there:?} came out");
-        ensure!(ended.elapsed < Duration::from_secs(10), "{script}: {ended:?}");
+        ensure!(
+            ended.elapsed < Duration::from_secs(10),
+            "{script}: {ended:?}"
+        );
         if ended.out() != "d" {
             ensure!(!reason(&ended, "out")?.is_empty(), "{script}");
         }
@@ -234,7 +247,10 @@ pub fn limit() -> Result<Verdict, String> {
     let (_profile, call) = limited(&["out_mb: 1"])?;
     let script = "cd /tmp/out && head -c 700000 /dev/zero > a && head -c 2000000 /dev/zero > big \
                   && echo small > small";
-    let ended = call.args(["--out".as_ref(), out.as_os_str()]).sh(script).run()?;
+    let ended = call
+        .args(["--out".as_ref(), out.as_os_str()])
+        .sh(script)
+        .run()?;
     ensure!(ended.code() == 0, "{ended:?}");
     ensure!(names(&out)? == ["a", "small"], "{:?}", names(&out)?);
     ensure!(reason(&ended, "big")?.contains("limits.out_mb"), "big");
@@ -243,7 +259,10 @@ pub fn limit() -> Result<Verdict, String> {
     let out = place.join("sum");
     let (_profile, call) = limited(&["out_mb: 1"])?;
     let script = "cd /tmp/out && for n in 1 2 3 4; do head -c 400000 /dev/zero > $n; done";
-    let ended = call.args(["--out".as_ref(), out.as_os_str()]).sh(script).run()?;
+    let ended = call
+        .args(["--out".as_ref(), out.as_os_str()])
+        .sh(script)
+        .run()?;
     let bytes = ended.fact("/out/bytes").as_u64();
     ensure!(
         names(&out)?.len() == 2 && bytes == Some(800_000),
@@ -276,8 +295,14 @@ fn replaced() -> Result<Verdict, String> {
         "contents differ"
     );
     // What cannot be put in place is said, and what stands there stays.
-    ensure!(out.join("isdir").is_dir() && !reason(&ended, "isdir")?.is_empty(), "isdir");
-    ensure!(text(&out.join("isfile"))? == "old" && !reason(&ended, "isfile")?.is_empty(), "isfile");
+    ensure!(
+        out.join("isdir").is_dir() && !reason(&ended, "isdir")?.is_empty(),
+        "isdir"
+    );
+    ensure!(
+        text(&out.join("isfile"))? == "old" && !reason(&ended, "isfile")?.is_empty(),
+        "isfile"
+    );
     Ok(Verdict::Held)
 }
 
@@ -290,12 +315,19 @@ fn destination_links() -> Result<Verdict, String> {
         .and_then(|()| symlink(&victim, out.join("leaf")))
         .and_then(|()| symlink(&outside, out.join("dir")))
         .map_err(|e| e.to_string())?;
-    let script = "cd /tmp/out && echo task > leaf && mkdir dir && echo task > dir/file && echo ok > ok";
+    let script =
+        "cd /tmp/out && echo task > leaf && mkdir dir && echo task > dir/file && echo ok > ok";
     let (out, ended) = run(&place, "strict", script)?;
     ensure!(text(&victim)? == "victim", "written through a link");
     ensure!(names(&outside)?.is_empty(), "written below a link");
-    ensure!(text(&out.join("leaf"))? == "task\n" && !out.join("leaf").is_symlink(), "leaf");
-    ensure!(!reason(&ended, "dir")?.is_empty() && text(&out.join("ok"))? == "ok\n", "dir");
+    ensure!(
+        text(&out.join("leaf"))? == "task\n" && !out.join("leaf").is_symlink(),
+        "leaf"
+    );
+    ensure!(
+        !reason(&ended, "dir")?.is_empty() && text(&out.join("ok"))? == "ok\n",
+        "dir"
+    );
     Ok(Verdict::Held)
 }
 

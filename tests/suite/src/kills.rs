@@ -52,9 +52,7 @@ fn asked(signal: i32, code: i32) -> Result<Verdict, String> {
 
 /// The command ignores the first one; the second does not wait for its grace.
 fn twice() -> Result<Verdict, String> {
-    let running = Call::new("standard")?
-        .mode(&["ignore-term"])?
-        .start()?;
+    let running = Call::new("standard")?.mode(&["ignore-term"])?.start()?;
     running.until("ignore-term")?;
     let state = running.state();
     running.signal(libc::SIGINT);
@@ -178,8 +176,9 @@ fn launcher_only() -> Result<Verdict, String> {
     let (state, launcher) = (running.state(), launcher(&running)?);
     let id = left::container_of(&state).ok_or("no container")?;
     kill(launcher);
-    eventually(SECOND, || {
-        let there = left::processes_of(&state);
+    // orch looks after it once a second.
+    eventually(2 * SECOND, || {
+        let there = left::alive(&state);
         Ok((!there.is_empty()).then(|| format!("processes {there:?} live on")))
     })?;
     let ended = running.wait(SOON)?;
@@ -199,7 +198,7 @@ fn both() -> Result<Verdict, String> {
     kill(launcher);
     running.signal(libc::SIGKILL);
     eventually(SECOND, || {
-        let there = left::processes_of(&state);
+        let there = left::alive(&state);
         Ok((!there.is_empty()).then(|| format!("processes {there:?} live on")))
     })?;
     next_start_cleans(&state, &id)
@@ -213,9 +212,11 @@ fn next_start_cleans(state: &std::path::Path, id: &str) -> Result<Verdict, Strin
         .output()
         .map_err(|e| format!("start orch: {e}"))?;
     ensure!(done.status.success(), "the next run: {:?}", done.status);
-    match left::left(state, Some(id)) {
-        None => Ok(Verdict::Held),
-        Some(what) => {
+    // The host's init takes its time.
+    let found = eventually(Duration::from_secs(10), || Ok(left::left(state, Some(id))));
+    match found {
+        Ok(()) => Ok(Verdict::Held),
+        Err(what) => {
             for group in left::groups().into_iter().filter(|path| path.ends_with(id)) {
                 // What the product has left is not to be found by the next test.
                 let _ = std::fs::remove_dir(group.join("0"));

@@ -54,10 +54,7 @@ fn processes(ranges: &[u32]) -> Vec<u32> {
             status
                 .lines()
                 .find_map(|line| line.strip_prefix("Uid:"))
-                .is_some_and(|ids| {
-                    ids.split_whitespace()
-                        .any(|id| id.parse().is_ok_and(ours))
-                })
+                .is_some_and(|ids| ids.split_whitespace().any(|id| id.parse().is_ok_and(ours)))
         })
         .collect()
 }
@@ -65,6 +62,18 @@ fn processes(ranges: &[u32]) -> Vec<u32> {
 /// Every process of runs with this state directory.
 pub fn processes_of(state: &Path) -> Vec<u32> {
     processes(&ranges(state))
+}
+
+/// Those of them that still do anything: where launcher and orch are both gone, the
+/// dead wait for the host's own init.
+pub fn alive(state: &Path) -> Vec<u32> {
+    let dead = |pid: &u32| {
+        fs::read_to_string(format!("/proc/{pid}/status"))
+            .is_ok_and(|status| status.contains("State:\tZ") && status.contains("PPid:\t1\n"))
+    };
+    let mut pids = processes_of(state);
+    pids.retain(|pid| !dead(pid));
+    pids
 }
 
 /// Control groups named `orch/<id>` in every hierarchy, by id.
@@ -103,12 +112,22 @@ pub fn container_of(state: &Path) -> Option<String> {
 pub fn left(state: &Path, id: Option<&str>) -> Option<String> {
     let ranges = ranges(state);
     if let Some(pid) = processes(&ranges).first() {
-        let command = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
-        return Some(format!("process {pid} ({}) is left", command.trim()));
+        let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+        let what: Vec<&str> = status
+            .lines()
+            .filter(|line| {
+                ["Name:", "State:", "PPid:"]
+                    .iter()
+                    .any(|key| line.starts_with(key))
+            })
+            .collect();
+        return Some(format!("process {pid} ({}) is left", what.join(", ")));
     }
     for number in ranges {
         let path = state.join("ids").join(number.to_string());
-        let Ok(file) = File::open(&path) else { continue };
+        let Ok(file) = File::open(&path) else {
+            continue;
+        };
         if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
             return Some(format!("{} is locked", path.display()));
         }

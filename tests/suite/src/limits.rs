@@ -96,7 +96,9 @@ pub fn report(ended: &Ended) -> Result<(u64, String), String> {
     let line = ended.out();
     let line = line.lines().last().unwrap_or_default();
     let value: Value = serde_json::from_str(line).map_err(|e| format!("{e}: {ended:?}"))?;
-    let done = value["done"].as_u64().ok_or(format!("no count: {ended:?}"))?;
+    let done = value["done"]
+        .as_u64()
+        .ok_or(format!("no count: {ended:?}"))?;
     Ok((done, value["errno"].as_str().unwrap_or("none").to_owned()))
 }
 
@@ -208,7 +210,9 @@ fn tmp_is_memory() -> Result<Verdict, String> {
 fn processes_limit() -> Result<Verdict, String> {
     let bomb = |count: &str| {
         let (_place, call) = limited(&["processes: 16"])?;
-        call.args(["--timeout", "1s"]).mode(&["forkbomb", count])?.run()
+        call.args(["--timeout", "1s"])
+            .mode(&["forkbomb", count])?
+            .run()
     };
     let ended = bomb("1000")?.is(124, "timeout", "timeout")?;
     let (made, errno) = report(&ended)?;
@@ -249,7 +253,10 @@ fn cpu_quota() -> Result<Verdict, String> {
     );
     // One thread cannot use two CPUs up.
     let free = burn("2")?;
-    ensure!(hits(&free, "cpus") == Some(0), "control throttled: {free:?}");
+    ensure!(
+        hits(&free, "cpus") == Some(0),
+        "control throttled: {free:?}"
+    );
     Ok(Verdict::Held)
 }
 
@@ -258,7 +265,9 @@ fn cpu_time() -> Result<Verdict, String> {
         let (_place, call) = limited(&["cpu_seconds: 1"])?;
         call.mode(&["cpuburn", seconds])?.run()
     };
-    burn("50")?.is(152, "exited", "cpu_limit")?.mentions("CPU")?;
+    burn("50")?
+        .is(152, "exited", "cpu_limit")?
+        .mentions("CPU")?;
     let (_place, call) = limited(&["cpu_seconds: 1"])?;
     call.sh("echo quick").run()?.says("quick")?;
     Ok(Verdict::Held)
@@ -310,7 +319,8 @@ fn file_size() -> Result<Verdict, String> {
 fn stack() -> Result<Verdict, String> {
     let recurse = |script: &str| {
         let (_place, call) = limited(&["stack_mb: 1"])?;
-        call.sh(script).run()
+        // Not sh, which gives up at a depth of its own.
+        call.cmd(["/bin/bash", "-c", script]).run()
     };
     let deep = "f() { [ $1 -eq 0 ] || f $(($1 - 1)); }; f";
     let ended = recurse(&format!("{deep} 1000000"))?.is(139, "exited", "signal")?;

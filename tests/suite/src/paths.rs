@@ -64,7 +64,9 @@ fn mount(name: &OsStr) -> Result<(), String> {
     let source = place.file(name, "content")?;
     let path = join("/workspace/", name);
     let call = Call::new("strict")?.mount(&source, "");
-    call.cmd([OsStr::new("cat"), &path]).run()?.says("content")?;
+    call.cmd([OsStr::new("cat"), &path])
+        .run()?
+        .says("content")?;
     Ok(())
 }
 
@@ -82,7 +84,9 @@ fn target(name: &OsStr) -> Result<(), String> {
     }
     let call = Call::new("standard")?.args(["--mount".into(), OsString::from_vec(text)]);
     let path = join("/data/", name);
-    call.cmd([OsStr::new("cat"), &path]).run()?.says("content")?;
+    call.cmd([OsStr::new("cat"), &path])
+        .run()?
+        .says("content")?;
     Ok(())
 }
 
@@ -90,7 +94,9 @@ fn folder(name: &OsStr) -> Result<(), String> {
     let place = Place::new()?;
     let folder = place.folder(name)?;
     let call = Call::new("standard")?.args([OsStr::new("--folder"), folder.as_os_str()]);
-    call.sh("echo written > file; echo done").run()?.says("done")?;
+    call.sh("echo written > file; echo done")
+        .run()?
+        .says("done")?;
     let text = fs::read_to_string(folder.join("file")).map_err(|e| e.to_string())?;
     ensure!(text == "written\n", "{text:?}");
     Ok(())
@@ -126,7 +132,9 @@ fn workdir(name: &OsStr) -> Result<(), String> {
     fs::create_dir(folder.join(name)).map_err(|e| e.to_string())?;
     let ended = Call::new("standard")?
         .args([OsStr::new("--folder"), folder.as_os_str()])
-        .args([OsString::from_vec([b"--workdir=", name.as_bytes()].concat())])
+        .args([OsString::from_vec(
+            [b"--workdir=", name.as_bytes()].concat(),
+        )])
         .sh("printf %s \"$PWD\"")
         .run()?;
     ensure!(
@@ -155,7 +163,9 @@ fn out(name: &OsStr) -> Result<(), String> {
     let place = Place::new()?;
     let out = place.join(name);
     let ended = Call::new("strict")?
-        .args([OsString::from_vec([b"--out=", out.as_os_str().as_bytes()].concat())])
+        .args([OsString::from_vec(
+            [b"--out=", out.as_os_str().as_bytes()].concat(),
+        )])
         .args([OsStr::new("--env"), &join("ODD=", name)])
         .sh("echo result > \"/tmp/out/$ODD\"")
         .run()?;
@@ -184,7 +194,14 @@ fn relative() -> Result<Verdict, String> {
     place.profile("extends: standard\n")?;
     let ended = Call::new("profile.yaml")?
         .cwd(place.path())
-        .args(["--mount", "./file:/data/file", "--folder", "folder", "--out", "out"])
+        .args([
+            "--mount",
+            "./file:/data/file",
+            "--folder",
+            "folder",
+            "--out",
+            "out",
+        ])
         .sh("cat own /data/file; echo result > /tmp/out/result")
         .run()?;
     ended.says("owncontent")?;
@@ -205,6 +222,10 @@ fn long() -> Result<Verdict, String> {
         .cmd([&["printf", "%s"][..], &many].concat())
         .input(Input::Null)
         .run()?;
-    ensure!(ended.stdout.len() == 800_000, "{} bytes", ended.stdout.len());
+    ensure!(
+        ended.stdout.len() == 800_000,
+        "{} bytes",
+        ended.stdout.len()
+    );
     Ok(Verdict::Held)
 }

@@ -37,7 +37,11 @@ impl Place {
     }
 
     /// A file in it, readable for all.
-    pub fn file(&self, name: impl AsRef<Path>, content: impl AsRef<[u8]>) -> Result<PathBuf, String> {
+    pub fn file(
+        &self,
+        name: impl AsRef<Path>,
+        content: impl AsRef<[u8]>,
+    ) -> Result<PathBuf, String> {
         let path = self.join(name);
         fs::write(&path, content).map_err(|e| format!("write {}: {e}", path.display()))?;
         Ok(path)
@@ -69,7 +73,11 @@ impl Drop for Place {
 /// Removes what every test of this process had, for those that were stopped early.
 pub fn sweep() {
     let own = format!("orch-suite-{}-", std::process::id());
-    for entry in fs::read_dir(std::env::temp_dir()).into_iter().flatten().flatten() {
+    for entry in fs::read_dir(std::env::temp_dir())
+        .into_iter()
+        .flatten()
+        .flatten()
+    {
         if entry.file_name().to_string_lossy().starts_with(&own) {
             // As in `drop`.
             let _ = fs::remove_dir_all(entry.path());

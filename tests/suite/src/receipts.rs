@@ -20,7 +20,10 @@ pub fn tests() -> Vec<Test> {
         test("receipts::a_refusal_is_guessed_at_px18", denied),
         test("receipts::labels_profile_and_image", labels),
         test("receipts::ids_are_never_the_same", ids),
-        test("receipts::a_summary_says_which_limit_and_how_to_raise_it", summaries),
+        test(
+            "receipts::a_summary_says_which_limit_and_how_to_raise_it",
+            summaries,
+        ),
     ]
 }
 
@@ -39,19 +42,60 @@ fn paths(value: &Value, at: &str, found: &mut BTreeSet<String>) {
 
 /// In every receipt of a command that ran.
 const ALWAYS: &[&str] = &[
-    "argv", "cleanup", "exit_code", "exit_source", "image", "limits", "limits.*",
-    "limits.*.source", "limits.*.unit", "limits.*.value", "profile", "profile_sha256", "reason",
-    "stages_us", "stages_us.*", "started", "state", "stderr", "stderr.bytes", "stderr.truncated",
-    "stdout", "stdout.bytes", "stdout.truncated", "summary", "task", "tier", "usage",
-    "usage.cpu_us", "usage.memory_peak_bytes", "usage.wall_us", "version",
+    "argv",
+    "cleanup",
+    "exit_code",
+    "exit_source",
+    "image",
+    "limits",
+    "limits.*",
+    "limits.*.source",
+    "limits.*.unit",
+    "limits.*.value",
+    "profile",
+    "profile_sha256",
+    "reason",
+    "stages_us",
+    "stages_us.*",
+    "started",
+    "state",
+    "stderr",
+    "stderr.bytes",
+    "stderr.truncated",
+    "stdout",
+    "stdout.bytes",
+    "stdout.truncated",
+    "summary",
+    "task",
+    "tier",
+    "usage",
+    "usage.cpu_us",
+    "usage.memory_peak_bytes",
+    "usage.wall_us",
+    "version",
 ];
 
 /// Where the kernel, the task or the caller gave a reason for it.
 const SOMETIMES: &[&str] = &[
-    "denied", "labels", "labels.*", "limits.*.hits", "missing", "out", "out.bytes",
-    "out.directory", "out.files", "out.skipped", "signal", "usage.io_read_bytes",
-    "usage.io_write_bytes", "usage.pids_peak", "error", "error.cause", "error.code",
-    "error.message", "error.remediation",
+    "denied",
+    "labels",
+    "labels.*",
+    "limits.*.hits",
+    "missing",
+    "out",
+    "out.bytes",
+    "out.directory",
+    "out.files",
+    "out.skipped",
+    "signal",
+    "usage.io_read_bytes",
+    "usage.io_write_bytes",
+    "usage.pids_peak",
+    "error",
+    "error.cause",
+    "error.code",
+    "error.message",
+    "error.remediation",
 ];
 
 fn keys() -> Result<Verdict, String> {
@@ -83,7 +127,14 @@ fn absent() -> Result<Verdict, String> {
     let ended = Call::new("standard")?.cmd(["true"]).run()?;
     let receipt = ended.receipt.as_ref().ok_or("no receipt")?;
     for key in [
-        "signal", "denied", "labels", "network", "denials", "files_changed", "out", "scrub",
+        "signal",
+        "denied",
+        "labels",
+        "network",
+        "denials",
+        "files_changed",
+        "out",
+        "scrub",
         "error",
     ] {
         ensure!(receipt.get(key).is_none(), "{key} is {}", receipt[key]);
@@ -93,7 +144,11 @@ fn absent() -> Result<Verdict, String> {
     ensure!(nulls.is_empty(), "null instead of absent: {nulls:?}");
     // A command that never ran has no clock, and no 0 either.
     let ended = Call::new("standard")?.cmd(["no-such-command"]).run()?;
-    ensure!(ended.fact("/usage/wall_us").is_null(), "{:?}", ended.fact("usage"));
+    ensure!(
+        ended.fact("/usage/wall_us").is_null(),
+        "{:?}",
+        ended.fact("usage")
+    );
     ensure!(ended.fact("signal").is_null(), "a signal");
     Ok(Verdict::Held)
 }
@@ -116,7 +171,13 @@ fn endings() -> Result<Verdict, String> {
         let ended = ended.is(code, "exited", "exit")?;
         ensure!(ended.fact("exit_code") == code, "{:?}", ended.receipt);
     }
-    for (signal, name) in [(9, "KILL"), (15, "TERM"), (6, "ABRT"), (11, "SEGV"), (2, "INT")] {
+    for (signal, name) in [
+        (9, "KILL"),
+        (15, "TERM"),
+        (6, "ABRT"),
+        (11, "SEGV"),
+        (2, "INT"),
+    ] {
         let ended = Call::new("strict")?
             .sh(&format!("kill -{name} $$"))
             .run()?
@@ -134,10 +195,18 @@ fn source() -> Result<Verdict, String> {
         .split(|c: char| !c.is_ascii_digit())
         .filter_map(|part| part.parse::<u32>().ok());
     let version = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
-    let wanted = if version >= (6, 15) { "kernel" } else { "guest" };
+    let wanted = if version >= (6, 15) {
+        "kernel"
+    } else {
+        "guest"
+    };
     for script in ["exit 3", "kill -9 $$", "true"] {
         let ended = Call::new("standard")?.sh(script).run()?;
-        ensure!(ended.fact("exit_source") == wanted, "{script}: {:?}", ended.receipt);
+        ensure!(
+            ended.fact("exit_source") == wanted,
+            "{script}: {:?}",
+            ended.receipt
+        );
     }
     for (command, args) in [("no-such-command", &[][..]), ("sleep", &["641"])] {
         let call = Call::new("standard")?.args(["--timeout", "1s"]);
@@ -153,11 +222,24 @@ fn usage() -> Result<Verdict, String> {
         .sh("/opt/mode mode cpuburn 1 & /opt/mode mode cpuburn 1 & /opt/mode mode memhog 50000000; wait")
         .run()?;
     let number = |name: &str| ended.fact(&format!("/usage/{name}")).as_u64().unwrap_or(0);
-    let (wall, cpu, memory) = (number("wall_us"), number("cpu_us"), number("memory_peak_bytes"));
+    let (wall, cpu, memory) = (
+        number("wall_us"),
+        number("cpu_us"),
+        number("memory_peak_bytes"),
+    );
     let outside = u64::try_from(ended.elapsed.as_micros()).unwrap_or(u64::MAX);
-    ensure!((1_000_000..=outside).contains(&wall), "wall {wall} µs of {outside}");
-    ensure!((100_000..2 * wall + 100_000).contains(&cpu), "CPU time {cpu} µs");
-    ensure!((50_000_000..500_000_000).contains(&memory), "peak {memory} bytes");
+    ensure!(
+        (1_000_000..=outside).contains(&wall),
+        "wall {wall} µs of {outside}"
+    );
+    ensure!(
+        (100_000..2 * wall + 100_000).contains(&cpu),
+        "CPU time {cpu} µs"
+    );
+    ensure!(
+        (50_000_000..500_000_000).contains(&memory),
+        "peak {memory} bytes"
+    );
     if let Some(peak) = ended.fact("/usage/pids_peak").as_u64() {
         ensure!((4..10).contains(&peak), "{peak} processes");
     }
@@ -174,7 +256,16 @@ fn bounds() -> Result<Verdict, String> {
     let place = Place::new()?;
     let profile = place.profile("extends: strict\nlimits:\n  open_files: 100\n")?;
     let ended = Call::new(&profile)?
-        .args(["--memory", "100Mi", "--timeout", "9s", "--cpus", "0.5", "--pids", "9"])
+        .args([
+            "--memory",
+            "100Mi",
+            "--timeout",
+            "9s",
+            "--cpus",
+            "0.5",
+            "--pids",
+            "9",
+        ])
         .args(["--output-limit", "5000"])
         .cmd(["true"])
         .run()?;
@@ -196,7 +287,12 @@ fn bounds() -> Result<Verdict, String> {
         );
     }
     // What the kernel does not count has no number of hits.
-    ensure!(ended.fact("limits")["limits.open_files"].get("hits").is_none(), "hits");
+    ensure!(
+        ended.fact("limits")["limits.open_files"]
+            .get("hits")
+            .is_none(),
+        "hits"
+    );
     Ok(Verdict::Held)
 }
 
@@ -217,8 +313,14 @@ fn counted() -> Result<Verdict, String> {
 fn denied() -> Result<Verdict, String> {
     let run = |script: &str| Call::new("strict")?.sh(script).run();
     ensure!(run("echo x > /usr/x")?.fact("denied") == true, "a refusal");
-    ensure!(run("ls /nowhere")?.fact("denied").is_null(), "an ordinary failure");
-    ensure!(run("touch /usr/x; true")?.fact("denied").is_null(), "a success");
+    ensure!(
+        run("ls /nowhere")?.fact("denied").is_null(),
+        "an ordinary failure"
+    );
+    ensure!(
+        run("touch /usr/x; true")?.fact("denied").is_null(),
+        "a success"
+    );
     Ok(Verdict::Held)
 }
 
@@ -259,18 +361,40 @@ fn ids() -> Result<Verdict, String> {
 fn summaries() -> Result<Verdict, String> {
     let summary = |args: &[&str], script: &str| {
         let ended = Call::new("strict")?.args(args).sh(script).run()?;
-        let said = ended.fact("summary").as_str().unwrap_or_default().to_owned();
+        let said = ended
+            .fact("summary")
+            .as_str()
+            .unwrap_or_default()
+            .to_owned();
         ensure!(!said.contains('\n'), "more than a line: {said:?}");
-        ensure!(ended.stderr.contains(&said), "another one was said: {ended:?}");
+        ensure!(
+            ended.stderr.contains(&said),
+            "another one was said: {ended:?}"
+        );
         Ok(said)
     };
     let said = summary(&["--timeout", "1s"], "sleep 642")?;
-    ensure!(said.contains("time limit of 1s") && said.contains("--timeout"), "{said}");
-    let said = summary(&["--memory", "16Mi"], "head -c 60000000 /dev/zero > /dev/shm/x")?;
-    ensure!(said.contains("memory") && said.contains("--memory"), "{said}");
+    ensure!(
+        said.contains("time limit of 1s") && said.contains("--timeout"),
+        "{said}"
+    );
+    let said = summary(
+        &["--memory", "16Mi"],
+        "head -c 60000000 /dev/zero > /dev/shm/x",
+    )?;
+    ensure!(
+        said.contains("memory") && said.contains("--memory"),
+        "{said}"
+    );
     let said = summary(&["--output-limit", "1000"], "yes")?;
-    ensure!(said.contains("output limit") && said.contains("--output-limit"), "{said}");
-    let said = summary(&["--pids", "4"], "for n in 1 2 3 4 5 6; do sleep 1 & done; wait")?;
+    ensure!(
+        said.contains("output limit") && said.contains("--output-limit"),
+        "{said}"
+    );
+    let said = summary(
+        &["--pids", "4"],
+        "for n in 1 2 3 4 5 6; do sleep 1 & done; wait",
+    )?;
     ensure!(said.contains("--pids"), "{said}");
     let said = summary(&[], "exit 3")?;
     ensure!(said.starts_with("exited with code 3 after "), "{said}");

@@ -46,7 +46,9 @@ fn people(ended: &Ended, codes: &[&str], words: &[&str]) -> Result<(), String> {
     ensure!(ended.receipt.is_none(), "a receipt");
     let said = &ended.stderr;
     ensure!(
-        codes.iter().any(|code| said.contains(&format!("  code: {code}\n"))),
+        codes
+            .iter()
+            .any(|code| said.contains(&format!("  code: {code}\n"))),
         "not the code {codes:?}"
     );
     ensure!(said.starts_with("orch: "), "not a message of orch");

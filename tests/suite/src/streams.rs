@@ -26,7 +26,10 @@ pub fn tests() -> Vec<Test> {
         test("streams::json_is_one_document", json),
         test("streams::json_keeps_bytes_that_are_no_text", json_bytes),
         test("streams::receipt_behind_the_output", receipt_on_stdout),
-        test("streams::receipt_in_a_pipe_and_through_a_link", receipt_elsewhere),
+        test(
+            "streams::receipt_in_a_pipe_and_through_a_link",
+            receipt_elsewhere,
+        ),
         test("streams::quiet_says_nothing", quiet),
     ]
 }
@@ -42,7 +45,10 @@ fn untouched() -> Result<Verdict, String> {
         .sh("printf 'a\\0b\\r\\n\\377'; printf 'x\\376\\0' >&2; exit 9")
         .run()?;
     ensure!(ended.stdout == b"a\0b\r\n\xff", "{:?}", ended.stdout);
-    ensure!(ended.stderr.starts_with('x') && ended.stderr.ends_with('\0'), "{ended:?}");
+    ensure!(
+        ended.stderr.starts_with('x') && ended.stderr.ends_with('\0'),
+        "{ended:?}"
+    );
     ensure!(ended.code() == 9, "{ended:?}");
     Ok(Verdict::Held)
 }
@@ -54,7 +60,12 @@ fn big_pipe() -> Result<Verdict, String> {
         .cmd(["cat"])
         .run()?
         .is(0, "exited", "exit")?;
-    ensure!(ended.stdout == bytes, "{} of {}", ended.stdout.len(), bytes.len());
+    ensure!(
+        ended.stdout == bytes,
+        "{} of {}",
+        ended.stdout.len(),
+        bytes.len()
+    );
     Ok(Verdict::Held)
 }
 
@@ -64,7 +75,8 @@ fn file() -> Result<Verdict, String> {
     let path = place.file("input", &bytes)?;
     let mut file = File::open(path).map_err(|e| e.to_string())?;
     // From where the caller has got to, as a shell would.
-    file.seek(std::io::SeekFrom::Start(10)).map_err(|e| e.to_string())?;
+    file.seek(std::io::SeekFrom::Start(10))
+        .map_err(|e| e.to_string())?;
     let ended = Call::new("strict")?
         .input(Input::File(file))
         .cmd(["cat"])
@@ -80,7 +92,11 @@ fn nothing() -> Result<Verdict, String> {
         .sh("wc -c")
         .run()?
         .says("0")?;
-    Call::new("strict")?.args(["-i"]).sh("wc -c").run()?.says("0")?;
+    Call::new("strict")?
+        .args(["-i"])
+        .sh("wc -c")
+        .run()?
+        .says("0")?;
     Ok(Verdict::Held)
 }
 
@@ -149,7 +165,9 @@ fn head() -> Result<Verdict, String> {
 
 fn peak_kib(pid: u32) -> Option<u64> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:"))?;
     line.split_whitespace().next()?.parse().ok()
 }
 

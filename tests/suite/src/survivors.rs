@@ -14,10 +14,16 @@ pub fn tests() -> Vec<Test> {
         test("survivors::daemons_end_with_the_command_e2_fa26", daemons),
         test("survivors::nohup_and_setsid_end_with_the_command_e2", nohup),
         test("survivors::a_child_that_holds_the_pipes_e3", holders),
-        test("survivors::output_before_the_end_is_not_lost_e3", last_words),
+        test(
+            "survivors::output_before_the_end_is_not_lost_e3",
+            last_words,
+        ),
         test("survivors::ignored_signals_e4", ignored),
         test("survivors::stopped_processes_e4", stopped),
-        test("survivors::a_stopped_tree_of_a_finished_command", stopped_tree),
+        test(
+            "survivors::a_stopped_tree_of_a_finished_command",
+            stopped_tree,
+        ),
         test("survivors::a_shell_fork_bomb_e1", bomb),
         test("survivors::many_sleepers_at_the_end_h10", sleepers),
         test("survivors::a_polite_end_is_possible", polite),
@@ -75,7 +81,10 @@ fn nohup() -> Result<Verdict, String> {
 
 fn holders() -> Result<Verdict, String> {
     each(|call| call.mode(&["setsid-daemon", "-"]), well)?;
-    each(|call| Ok(call.sh("sleep 605 & echo done")), |ended| ended.says("done"))?;
+    each(
+        |call| Ok(call.sh("sleep 605 & echo done")),
+        |ended| ended.says("done"),
+    )?;
     each(
         |call| Ok(call.args(["--timeout", "1s"]).sh("sleep 606 & sleep 607")),
         timed_out,
@@ -117,7 +126,11 @@ fn stopped() -> Result<Verdict, String> {
         timed_out,
     )?;
     each(
-        |call| Ok(call.args(["--timeout", "1s"]).sh("sleep 610 & kill -STOP $! $$")),
+        |call| {
+            Ok(call
+                .args(["--timeout", "1s"])
+                .sh("sleep 610 & kill -STOP $! $$"))
+        },
         timed_out,
     )
 }

@@ -44,9 +44,7 @@ impl Terminal {
             let name = ptsname(&master, Vec::new())?;
             let slave = rustix::fs::open(
                 name.as_c_str(),
-                rustix::fs::OFlags::RDWR
-                    | rustix::fs::OFlags::NOCTTY
-                    | rustix::fs::OFlags::CLOEXEC,
+                rustix::fs::OFlags::RDWR | rustix::fs::OFlags::NOCTTY | rustix::fs::OFlags::CLOEXEC,
                 rustix::fs::Mode::empty(),
             )?;
             Ok(Self {
