@@ -42,6 +42,19 @@ pub fn wait(pidfd: &OwnedFd, deadline: Instant) -> bool {
     }
 }
 
+/// Reaps every child, also those that are only about to end; none is left to the
+/// host's init, which may be in no hurry.
+pub fn reap_all(deadline: Instant) {
+    while let Ok(status) = wait_for_any(WaitOptions::NOHANG) {
+        if status.is_none() {
+            if Instant::now() >= deadline {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
 /// Reaps every child that has ended, whatever process group it is in: guests have
 /// sessions of their own, and `waitpid(None, …)` would not see them.
 pub fn reap() {

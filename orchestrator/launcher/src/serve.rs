@@ -65,6 +65,7 @@ pub fn run() -> io::Result<()> {
     for id in ids {
         launcher.destroy(&id);
     }
+    process::reap_all(Instant::now() + process::PATIENCE);
     served
 }
 
