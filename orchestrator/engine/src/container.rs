@@ -108,7 +108,7 @@ pub fn begin(
     let Range {
         first: host_id,
         lock,
-    } = range::take(engine.state())?;
+    } = range::take()?;
     let ids = Ids {
         first: host_id,
         count: range::COUNT,
@@ -130,7 +130,7 @@ pub fn begin(
         guest_filter: syscalls::guest()?.bytes().to_vec(),
         first,
     };
-    let mut fds = vec![theirs.as_fd(), lock.as_fd()];
+    let mut fds = vec![theirs.as_fd(), lock.as_fd(), engine.guest().as_fd()];
     fds.extend(sources.iter().map(|source| source.as_fd()));
     engine.send(&Request::Create(Box::new(create)), &fds)?;
 

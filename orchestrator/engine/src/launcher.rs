@@ -17,13 +17,14 @@ use crate::{failure, sealed};
 pub struct Engine {
     channel: Option<Channel>,
     process: Pid,
+    guest: OwnedFd,
     state: StateDir,
 }
 
 impl Engine {
     /// Starts the launcher from sealed memory, with an empty environment and
-    /// nothing open but its control socket and the sealed guest. Sealing and
-    /// booting happen in the new process, while the caller goes on.
+    /// nothing open but its control socket. Sealing and booting happen in the new
+    /// process, while the caller goes on; the guest is sealed here meanwhile.
     ///
     /// # Errors
     /// What the kernel says to the fork; anything later shows as a closed socket.
@@ -33,18 +34,27 @@ impl Engine {
         // program, so it does not matter what other threads held in this moment.
         let pid = unsafe { libc::fork() };
         if pid == 0 {
-            let _ = become_launcher(launcher, guest, &theirs);
+            let _ = become_launcher(launcher, &theirs);
             // SAFETY: nothing of this copy of the process is to run any further.
             unsafe { libc::_exit(125) }
         }
         let process = Pid::from_raw(pid)
             .filter(|_| pid > 0)
             .ok_or_else(|| failure::kernel("start the launcher", io::Error::last_os_error()))?;
+        let guest =
+            sealed::seal(c"orch-guest", guest).map_err(|e| failure::kernel("seal the guest", e))?;
         Ok(Self {
             channel: Some(Channel::new(ours)),
             process,
+            guest,
             state: state.clone(),
         })
+    }
+
+    /// The sealed guest.
+    #[must_use]
+    pub fn guest(&self) -> &OwnedFd {
+        &self.guest
     }
 
     /// The state directory.
@@ -101,15 +111,14 @@ impl Drop for Engine {
 }
 
 /// In the child: seals both programs and becomes the launcher.
-fn become_launcher(launcher: &[u8], guest: &[u8], control: &OwnedFd) -> io::Result<()> {
+fn become_launcher(launcher: &[u8], control: &OwnedFd) -> io::Result<()> {
     let program = sealed::seal(c"orch-launcher", launcher)?;
-    let guest = sealed::seal(c"orch-guest", guest)?;
     let null = rustix::fs::open(
         c"/dev/null",
         rustix::fs::OFlags::RDWR | rustix::fs::OFlags::CLOEXEC,
         rustix::fs::Mode::empty(),
     )?;
-    let streams = [control.as_raw_fd(), guest.as_raw_fd(), null.as_raw_fd()];
+    let streams = [control.as_raw_fd(), null.as_raw_fd(), null.as_raw_fd()];
     let argv = [c"orch-launcher".as_ptr(), std::ptr::null()];
     let env = [std::ptr::null::<libc::c_char>()];
     // SAFETY: plain descriptors, none of which is 0, 1 or 2 where those are open;

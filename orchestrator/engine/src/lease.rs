@@ -18,8 +18,7 @@ pub const LEASE_ID: u32 = 65_535;
 #[derive(Debug)]
 pub struct Lease {
     channel: Channel,
-    /// Root of its `/tmp`, kept for copy-out.
-    pub temporary: OwnedFd,
+    temporary: Option<OwnedFd>,
 }
 
 /// A command that runs.
@@ -51,7 +50,7 @@ impl Lease {
         match receive(&channel)? {
             (FromLease::Ready, mut fds) if fds.len() == 1 => Ok(Self {
                 channel,
-                temporary: fds.remove(0),
+                temporary: fds.pop(),
             }),
             (FromLease::Broken { step, errno }, _) => Err(failure::kernel(
                 format_args!("stage the lease ({step})"),
@@ -59,6 +58,20 @@ impl Lease {
             )),
             _ => Err(unexpected()),
         }
+    }
+
+    /// Root of its `/tmp`, kept for copy-out.
+    ///
+    /// # Errors
+    /// It has been let go.
+    pub fn temporary(&self) -> Result<&OwnedFd, Error> {
+        self.temporary.as_ref().ok_or_else(unexpected)
+    }
+
+    /// Lets the root of `/tmp` go, where nothing is to be copied out: the last
+    /// holder of a file system waits for its end.
+    pub fn forget_temporary(&mut self) {
+        self.temporary = None;
     }
 
     /// Asks for a command. `streams` are its standard streams (none for a
@@ -155,6 +168,12 @@ fn unexpected() -> Error {
 }
 
 fn rlimit(limit: &orch_policy::spec::task::Rlimit) -> Result<Rlimit, Error> {
+    let (mut soft, mut hard) = (limit.soft, limit.hard);
+    if limit.name == "RLIMIT_CORE" && core_goes_to_a_program() {
+        // With a program in `core_pattern`, 0 still starts it, as root of the host;
+        // 1 is the value with which the kernel leaves it (core(5)).
+        (soft, hard) = (soft.max(1), hard.max(1));
+    }
     let resource = match limit.name {
         "RLIMIT_CPU" => libc::RLIMIT_CPU,
         "RLIMIT_NOFILE" => libc::RLIMIT_NOFILE,
@@ -175,7 +194,11 @@ fn rlimit(limit: &orch_policy::spec::task::Rlimit) -> Result<Rlimit, Error> {
     };
     Ok(Rlimit {
         resource,
-        soft: limit.soft,
-        hard: limit.hard,
+        soft,
+        hard,
     })
+}
+
+fn core_goes_to_a_program() -> bool {
+    std::fs::read("/proc/sys/kernel/core_pattern").is_ok_and(|text| text.starts_with(b"|"))
 }

@@ -1,21 +1,14 @@
 //! User-id ranges: 65 536 ids for each container, never two with the same (§3.7).
 
 use std::fs::{File, OpenOptions};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 
 use orch_policy::{Code, Error};
-use rustix::fs::{FlockOperation, flock};
+pub use orch_wire::range::COUNT;
+use orch_wire::range::{FIRST, LOCKS, RANGES};
 
 use crate::failure;
-use crate::state::StateDir;
-
-/// First id of the block: above what subordinate ids and systemd hand out.
-const FIRST: u32 = 0x7000_0000;
-/// Ids of one container.
-pub const COUNT: u32 = 65_536;
-/// How many containers at once.
-const RANGES: u32 = 4_095;
 
 /// A range, held by a lock that the kernel releases with its last holder: the
 /// launcher gets a copy and keeps it for as long as the container is there, so
@@ -32,28 +25,25 @@ pub struct Range {
 ///
 /// # Errors
 /// [`Code::HostExhausted`] when every one is taken.
-pub fn take(state: &StateDir) -> Result<Range, Error> {
+pub fn take() -> Result<Range, Error> {
+    let file = OpenOptions::new()
+        .create(true)
+        .truncate(false)
+        .read(true)
+        .write(true)
+        .mode(0o600)
+        .custom_flags(libc::O_NOFOLLOW)
+        .open(LOCKS)
+        .map_err(|e| failure::kernel(format_args!("open {LOCKS}"), e))?;
     // Different processes start at different places and rarely meet.
     let start = std::process::id().wrapping_mul(61) % RANGES;
     for step in 0..RANGES {
         let number = (start + step) % RANGES;
-        let path = state.ids().join(number.to_string());
-        let file: File = OpenOptions::new()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .mode(0o600)
-            .open(&path)
-            .map_err(|e| failure::kernel(format_args!("open {}", path.display()), e))?;
-        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => {
-                return Ok(Range {
-                    first: FIRST + number * COUNT,
-                    lock: file.into(),
-                });
-            }
-            Err(rustix::io::Errno::WOULDBLOCK) => {}
-            Err(e) => return Err(failure::kernel(format_args!("lock {}", path.display()), e)),
+        if lock(&file, number)? {
+            return Ok(Range {
+                first: FIRST + number * COUNT,
+                lock: file.into(),
+            });
         }
     }
     Err(Error::new(
@@ -63,22 +53,22 @@ pub fn take(state: &StateDir) -> Result<Range, Error> {
     ))
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn two_holders_never_have_the_same_range_and_a_released_one_comes_back() {
-        let dir = std::env::temp_dir().join(format!("orch-range-{}", std::process::id()));
-        let state = StateDir::open(&dir).unwrap();
-        let (a, b) = (take(&state).unwrap(), take(&state).unwrap());
-        assert_ne!(a.first, b.first);
-        let copy = a.lock.try_clone().unwrap();
-        let first = a.first;
-        drop(a);
-        assert_ne!(take(&state).unwrap().first, first, "a copy still holds it");
-        drop(copy);
-        assert_eq!(take(&state).unwrap().first, first);
-        std::fs::remove_dir_all(&dir).unwrap();
+/// Locks one byte; false where somebody else has it.
+fn lock(file: &File, number: u32) -> Result<bool, Error> {
+    // SAFETY: all zeroes is a valid `flock`, and what is not set must be zero.
+    let mut range: libc::flock = unsafe { std::mem::zeroed() };
+    range.l_type = libc::c_short::try_from(libc::F_WRLCK).unwrap_or_default();
+    range.l_whence = libc::c_short::try_from(libc::SEEK_SET).unwrap_or_default();
+    range.l_start = i64::from(number);
+    range.l_len = 1;
+    // SAFETY: the structure outlives the call, and the descriptor is open.
+    let result = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_SETLK, &raw const range) };
+    if result == 0 {
+        return Ok(true);
+    }
+    let error = std::io::Error::last_os_error();
+    match error.raw_os_error() {
+        Some(libc::EAGAIN | libc::EACCES) => Ok(false),
+        _ => Err(failure::kernel(format_args!("lock {LOCKS}"), error)),
     }
 }

@@ -40,6 +40,9 @@ impl Engine {
         let interrupts = Interrupts::take().map_err(|e| failure::kernel("take signals", e))?;
         clock.lap("plan");
         let mut session = Session::open(self, &plan, &mut clock)?;
+        if request.out.is_none() {
+            session.lease.forget_temporary();
+        }
         let task = session.id().to_owned();
         let ran = session.command(&plan.task, &mut wiring, &interrupts, observer, &mut clock);
         let (usage, left, lease) = session.close()?;
@@ -49,7 +52,10 @@ impl Engine {
         wiring.restore();
         let copied = match (&request.out, drained) {
             (_, Err(error)) => Err(error),
-            (Some(to), Ok(())) => copy_out::copy(&lease.temporary, to, limits.out_bytes).map(Some),
+            (Some(to), Ok(())) => lease
+                .temporary()
+                .and_then(|temporary| copy_out::copy(temporary, to, limits.out_bytes))
+                .map(Some),
             (None, Ok(())) => Ok(None),
         };
         clock.lap("output");

@@ -56,7 +56,7 @@ pub struct Command {
     pub fate: Fate,
     /// When it was asked for.
     pub started: SystemTime,
-    /// From exec to end.
+    /// From the request to start it to its end.
     pub wall: Option<Duration>,
     /// Limits that this host cannot keep.
     pub missing: Vec<String>,
@@ -151,6 +151,7 @@ impl<'e> Session<'e> {
             wall,
             missing: joins.missing.clone(),
         };
+        let start = Instant::now();
         self.lease
             .begin(exec, task, &wiring.command, &joins.fds, joins.unified)?;
         // The command alone holds its ends, so that they are seen to close.
@@ -162,7 +163,6 @@ impl<'e> Session<'e> {
             }
         };
         clock.lap("exec");
-        let start = Instant::now();
         wiring
             .connect(&running)
             .map_err(|e| failure::kernel("connect the terminal", e))?;

@@ -1,12 +1,14 @@
 //! Sources of mounts on the host: resolved, checked, opened.
 
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use orch_policy::paths;
 use orch_policy::profile::Access;
 use orch_policy::{Code, Error};
 use rustix::fs::{Mode, OFlags, fstat, fstatfs, open};
+
+use crate::failure;
 
 /// A source that may be mounted.
 #[derive(Debug)]
@@ -60,29 +62,9 @@ pub fn resolve(path: &Path) -> Result<PathBuf, Error> {
 /// [`Code::MountDenied`] inside or above a hidden path, [`Code::RootOwnedFolder`],
 /// [`Code::MountInvalid`] for anything but files and directories.
 pub fn take(path: &Path, mode: Access, rules: &Rules<'_>) -> Result<Source, Error> {
-    for denied in rules.denied {
-        // A denied path that is a link hides what it leads to as well.
-        let real = std::fs::canonicalize(denied).unwrap_or_else(|_| denied.clone());
-        for hidden in [denied, &real] {
-            if path.starts_with(hidden) || hidden.starts_with(path) {
-                return Err(Error::new(
-                    Code::MountDenied,
-                    format!(
-                        "{} lies inside or above {}, which must stay hidden",
-                        path.display(),
-                        hidden.display()
-                    ),
-                    "mount a narrower path, or copy what is needed elsewhere",
-                ));
-            }
-        }
-    }
+    check_denied(path, rules)?;
     if paths::is_kernel_tree(path) {
-        return Err(Error::new(
-            Code::MountDenied,
-            format!("{} belongs to the kernel of the host", path.display()),
-            "every task has a /proc, /sys and /dev of its own",
-        ));
+        return Err(kernel_tree(path));
     }
     let missing = |e: rustix::io::Errno| {
         Error::new(
@@ -98,6 +80,16 @@ pub fn take(path: &Path, mode: Access, rules: &Rules<'_>) -> Result<Source, Erro
         Mode::empty(),
     )
     .map_err(missing)?;
+    // Somebody may have put a link into the path since it was resolved; where the
+    // handle has led to is what is checked once more.
+    let led_to = std::fs::read_link(format!("/proc/self/fd/{}", handle.as_raw_fd()))
+        .map_err(|e| failure::kernel("look at a mount source", e))?;
+    if led_to != path {
+        check_denied(&led_to, rules)?;
+        if paths::is_kernel_tree(&led_to) {
+            return Err(kernel_tree(&led_to));
+        }
+    }
     let stat = fstat(&handle).map_err(missing)?;
     let kind = rustix::fs::FileType::from_raw_mode(stat.st_mode);
     if !matches!(
@@ -122,6 +114,35 @@ pub fn take(path: &Path, mode: Access, rules: &Rules<'_>) -> Result<Source, Erro
         uid: stat.st_uid,
         gid: stat.st_gid,
     })
+}
+
+fn kernel_tree(path: &Path) -> Error {
+    Error::new(
+        Code::MountDenied,
+        format!("{} belongs to the kernel of the host", path.display()),
+        "every task has a /proc, /sys and /dev of its own",
+    )
+}
+
+fn check_denied(path: &Path, rules: &Rules<'_>) -> Result<(), Error> {
+    for denied in rules.denied {
+        // A denied path that is a link hides what it leads to as well.
+        let real = std::fs::canonicalize(denied).unwrap_or_else(|_| denied.clone());
+        for hidden in [denied, &real] {
+            if path.starts_with(hidden) || hidden.starts_with(path) {
+                return Err(Error::new(
+                    Code::MountDenied,
+                    format!(
+                        "{} lies inside or above {}, which must stay hidden",
+                        path.display(),
+                        hidden.display()
+                    ),
+                    "mount a narrower path, or copy what is needed elsewhere",
+                ));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Why a file system cannot carry a workspace, where it cannot (FS-26).

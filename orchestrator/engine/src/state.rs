@@ -45,13 +45,11 @@ impl StateDir {
                 path.display()
             )));
         }
-        for sub in [path.to_owned(), path.join("ids")] {
-            std::fs::DirBuilder::new()
-                .recursive(true)
-                .mode(0o700)
-                .create(&sub)
-                .map_err(|e| invalid(format!("cannot make {}", sub.display())).because(e))?;
-        }
+        std::fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(path)
+            .map_err(|e| invalid(format!("cannot make {}", path.display())).because(e))?;
         let found = std::fs::symlink_metadata(path)
             .map_err(|e| invalid(format!("cannot read {}", path.display())).because(e))?;
         let ours = found.uid() == rustix::process::geteuid().as_raw();
@@ -70,11 +68,5 @@ impl StateDir {
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
-    }
-
-    /// Where the locks of user-id ranges are.
-    #[must_use]
-    pub fn ids(&self) -> PathBuf {
-        self.path.join("ids")
     }
 }

@@ -7,18 +7,18 @@ use crate::syscall::{check, prctl};
 const CAP_KILL: u32 = 5;
 const CAP_SETGID: u32 = 6;
 const CAP_SETUID: u32 = 7;
-const CAP_SETPCAP: u32 = 8;
-/// Starting a child as another user needs these four, and nothing else does.
-const STARTING: u64 = 1 << CAP_KILL | 1 << CAP_SETGID | 1 << CAP_SETUID | 1 << CAP_SETPCAP;
+/// Starting a child as another user needs these three, and nothing else does.
+const STARTING: u64 = 1 << CAP_KILL | 1 << CAP_SETGID | 1 << CAP_SETUID;
 /// Highest capability number tried; the kernel says where its own list ends.
 const LAST_CAP: libc::c_ulong = 63;
 
-/// Becomes `id` and keeps only what starting children needs.
+/// Becomes `id` and keeps only what starting children needs. The bounding set,
+/// which every child inherits, is empty from here on.
 pub fn become_lease(id: u32) -> io::Result<()> {
+    empty_bounding_set()?;
     prctl(libc::PR_SET_KEEPCAPS, 1, 0, 0)?;
     set_ids(id, id)?;
     set_capabilities(STARTING)?;
-    bound(STARTING)?;
     prctl(libc::PR_SET_KEEPCAPS, 0, 0, 0)?;
     prctl(libc::PR_SET_DUMPABLE, 0, 0, 0)
 }
@@ -26,7 +26,6 @@ pub fn become_lease(id: u32) -> io::Result<()> {
 /// Becomes the user of a task: no group but `gid`, no capability in any set,
 /// also not in the bounding and the ambient one (A11).
 pub fn become_task(uid: u32, gid: u32) -> io::Result<()> {
-    bound(0)?;
     clear_ambient()?;
     set_ids(uid, gid)?;
     set_capabilities(0)
@@ -79,12 +78,8 @@ fn set_capabilities(set: u64) -> io::Result<()> {
     check(unsafe { libc::syscall(libc::SYS_capset, &raw const header, data.as_ptr()) }).map(drop)
 }
 
-/// Drops everything from the bounding set that `keep` does not name.
-fn bound(keep: u64) -> io::Result<()> {
+fn empty_bounding_set() -> io::Result<()> {
     for cap in 0..=LAST_CAP {
-        if keep & (1 << cap) != 0 {
-            continue;
-        }
         match prctl(libc::PR_CAPBSET_DROP, cap, 0, 0) {
             Ok(()) => {}
             // The first number that the kernel does not know ends its list.

@@ -41,14 +41,12 @@ pub fn reap() -> Option<(libc::pid_t, i32)> {
     (pid > 0).then_some((pid, status))
 }
 
-/// Unblocks every signal and resets every handler, as a command expects it.
+/// Unblocks every signal and resets what this program has changed (the runtime of
+/// its language ignores SIGPIPE), as a command expects it.
 pub fn reset() {
-    // SAFETY: the set is initialised by sigemptyset; SIG_DFL is always valid, and
-    // signals that cannot be reset are skipped by the kernel.
+    // SAFETY: the set is initialised by sigemptyset; SIG_DFL is always valid.
     unsafe {
-        for signal in 1..=64 {
-            libc::signal(signal, libc::SIG_DFL);
-        }
+        libc::signal(libc::SIGPIPE, libc::SIG_DFL);
         let mut set = MaybeUninit::<libc::sigset_t>::uninit();
         libc::sigemptyset(set.as_mut_ptr());
         libc::sigprocmask(libc::SIG_SETMASK, set.as_ptr(), std::ptr::null_mut());

@@ -1,18 +1,19 @@
 //! The one process that keeps privileges: namespaces, mounts, control groups.
 //!
 //! Started from a sealed memory file with a clean environment, its control
-//! socket as descriptor 0 and the sealed guest as descriptor 1; single-threaded,
-//! so that the workers that it forks are safe (H4, H9, design §3.1).
+//! socket as descriptor 0; single-threaded, so that the workers that it forks are
+//! safe (H4, H9, design §3.1).
 //!
 //! - [`serve`]: takes requests and answers them.
 //! - [`worker`]: one forked process that makes one container with libcontainer.
 //! - [`rootfs`], [`idmap`]: what a container's root is put together from.
-//! - [`cgroup`]: control groups of execs, v1 and v2.
+//! - [`cgroup`]: control groups of execs, v1 and v2; [`orphan`]: those nobody owns.
 //! - [`process`]: pidfds, killing and waiting.
 
 mod cgroup;
 mod failure;
 mod idmap;
+mod orphan;
 mod process;
 mod rootfs;
 mod serve;

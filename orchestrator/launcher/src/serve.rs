@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::time::Instant;
 
 use orch_wire::launch::{CgroupUsage, Create, Failure, Reply, Request};
-use orch_wire::{Channel, WireError};
+use orch_wire::{Channel, WireError, range};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
 use crate::cgroup::{Cgroups, Joined};
@@ -33,7 +33,6 @@ struct Made {
 }
 
 struct Launcher {
-    guest: OwnedFd,
     cgroups: Result<Cgroups, Failure>,
     containers: HashMap<String, Container>,
 }
@@ -41,11 +40,9 @@ struct Launcher {
 /// Serves until the daemon's end of the socket is closed, then ends and removes
 /// everything that is still there (design §3.5).
 pub fn run() -> io::Result<()> {
-    let (control, guest) = take_descriptors()?;
-    let control = Channel::new(control);
+    let control = Channel::new(take_control()?);
     let mut launcher = Launcher {
-        guest,
-        cgroups: Cgroups::discover(),
+        cgroups: Cgroups::discover().inspect(crate::orphan::sweep),
         containers: HashMap::new(),
     };
     let served = loop {
@@ -69,18 +66,15 @@ pub fn run() -> io::Result<()> {
     served
 }
 
-/// Moves the two descriptors out of the way of the standard streams, and makes
-/// this process one that nothing else reaches: a session of its own (no Ctrl-C),
+/// Moves the control socket out of the way of the standard streams, and makes this
+/// process one that nothing else reaches: a session of its own (no Ctrl-C),
 /// parent of every orphaned guest, not dumpable.
-fn take_descriptors() -> io::Result<(OwnedFd, OwnedFd)> {
-    let take = |fd: i32| -> io::Result<OwnedFd> {
-        // SAFETY: a plain duplication; the new descriptor is owned by nobody else.
-        unsafe {
-            let copy = check(libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, 10).into())?;
-            Ok(OwnedFd::from_raw_fd(i32::try_from(copy).unwrap_or(-1)))
-        }
+fn take_control() -> io::Result<OwnedFd> {
+    // SAFETY: a plain duplication; the new descriptor is owned by nobody else.
+    let control = unsafe {
+        let copy = check(libc::fcntl(0, libc::F_DUPFD_CLOEXEC, 10).into())?;
+        OwnedFd::from_raw_fd(i32::try_from(copy).unwrap_or(-1))
     };
-    let (control, guest) = (take(0)?, take(1)?);
     let null = rustix::fs::open(
         "/dev/null",
         rustix::fs::OFlags::RDWR | rustix::fs::OFlags::CLOEXEC,
@@ -96,27 +90,29 @@ fn take_descriptors() -> io::Result<(OwnedFd, OwnedFd)> {
         check(libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0).into())?;
         check(libc::prctl(libc::PR_SET_DUMPABLE, 0, 0, 0, 0).into())?;
     }
-    Ok((control, guest))
+    Ok(control)
 }
 
 impl Launcher {
     fn answer(&mut self, request: Request, fds: Vec<OwnedFd>) -> (Reply, Vec<OwnedFd>) {
         let answered = match request {
             Request::Create(create) => self.create(&create, fds),
-            Request::Cgroup { id, exec, limits } => self.cgroup(&id, exec, |cgroups, host_id| {
-                let Joined { fds, missing } =
-                    cgroups.create(&id, exec, host_id + LEASE_ID, &limits)?;
-                let unified = cgroups.unified();
-                Ok((Reply::Cgroup { unified, missing }, fds))
-            }),
-            Request::Usage { id, exec } => self.cgroup(&id, exec, |cgroups, _| {
-                Ok((Reply::Usage(cgroups.usage(&id, exec)), Vec::new()))
+            Request::Cgroup { id, exec, limits } => {
+                self.cgroup(&id, exec, |cgroups, group, host_id| {
+                    let Joined { fds, missing } =
+                        cgroups.create(group, exec, host_id + LEASE_ID, &limits)?;
+                    let unified = cgroups.unified();
+                    Ok((Reply::Cgroup { unified, missing }, fds))
+                })
+            }
+            Request::Usage { id, exec } => self.cgroup(&id, exec, |cgroups, group, _| {
+                Ok((Reply::Usage(cgroups.usage(group, exec)), Vec::new()))
             }),
             Request::End { id, exec } => {
-                let ended = self.cgroup(&id, exec, |cgroups, _| {
-                    let empty = cgroups.kill(&id, exec);
-                    let usage = cgroups.usage(&id, exec);
-                    let removed = empty && cgroups.remove(&id, exec);
+                let ended = self.cgroup(&id, exec, |cgroups, group, _| {
+                    let empty = cgroups.kill(group, exec);
+                    let usage = cgroups.usage(group, exec);
+                    let removed = empty && cgroups.remove(group, exec);
                     Ok((Reply::Ended { usage, removed }, Vec::new()))
                 });
                 if let (Ok((Reply::Ended { removed: true, .. }, _)), Some(container)) =
@@ -138,7 +134,7 @@ impl Launcher {
         &mut self,
         id: &str,
         exec: u32,
-        act: impl FnOnce(&Cgroups, u32) -> Result<(Reply, Vec<OwnedFd>), Failure>,
+        act: impl FnOnce(&Cgroups, &str, u32) -> Result<(Reply, Vec<OwnedFd>), Failure>,
     ) -> Result<(Reply, Vec<OwnedFd>), Failure> {
         let cgroups = self.cgroups.as_ref().map_err(Clone::clone)?;
         let container = self
@@ -149,7 +145,11 @@ impl Launcher {
         if !container.execs.contains(&exec) {
             container.execs.push(exec);
         }
-        act(cgroups, container.host_id)
+        act(
+            cgroups,
+            &group_name(container.host_id, id),
+            container.host_id,
+        )
     }
 
     fn create(
@@ -161,17 +161,17 @@ impl Launcher {
             && create.id.bytes().all(|byte| byte.is_ascii_hexdigit())
             && create.ids > LEASE_ID
             && !self.containers.contains_key(&create.id);
-        if !sound || fds.len() < 2 {
+        if !sound || fds.len() < 3 {
             return Err(io::Error::from_raw_os_error(libc::EINVAL))
                 .during(|| "read the request".to_owned());
         }
-        let sources = fds.split_off(2);
-        let (range, control) = (fds.pop(), fds.pop());
-        let (Some(range), Some(control)) = (range, control) else {
+        let sources = fds.split_off(3);
+        let (program, range, control) = (fds.pop(), fds.pop(), fds.pop());
+        let (Some(program), Some(range), Some(control)) = (program, range, control) else {
             return Err(io::Error::from_raw_os_error(libc::EINVAL))
                 .during(|| "read the request".to_owned());
         };
-        match self.fork_worker(create, control, &sources) {
+        match self.fork_worker(create, &program, control, &sources) {
             Ok(made) => {
                 self.containers.insert(
                     create.id.clone(),
@@ -186,7 +186,7 @@ impl Launcher {
             }
             Err(failure) => {
                 if let Ok(cgroups) = &self.cgroups {
-                    cgroups.remove_all(&create.id, &[]);
+                    cgroups.remove_all(&group_name(create.host_id, &create.id), &[]);
                 }
                 Err(failure)
             }
@@ -198,13 +198,15 @@ impl Launcher {
     fn fork_worker(
         &self,
         create: &Create,
+        program: &OwnedFd,
         control: OwnedFd,
         sources: &[OwnedFd],
     ) -> Result<Made, Failure> {
         let during = || "fork a worker".to_owned();
         let cgroups = self.cgroups.as_ref().map_err(Clone::clone)?;
         let lease_uid = create.host_id + LEASE_ID;
-        let nest = cgroups.prepare(&create.id, lease_uid)?;
+        let group = group_name(create.host_id, &create.id);
+        let nest = cgroups.prepare(&group, lease_uid)?;
         let (ours, theirs) = socketpair(
             AddressFamily::UNIX,
             SocketType::STREAM,
@@ -223,7 +225,7 @@ impl Launcher {
             drop(ours);
             let namespace = nest.map(|nest| nest.namespace);
             let result = worker::enter(namespace.as_ref())
-                .and_then(|()| worker::create(create, &self.guest, control, sources));
+                .and_then(|()| worker::create(create, program, control, sources));
             let sent = Channel::new(theirs).send(&result, &[]);
             // SAFETY: nothing of this copy of the process is to run any further.
             unsafe { libc::_exit(i32::from(sent.is_err())) }
@@ -232,7 +234,7 @@ impl Launcher {
         let joined = create
             .first
             .as_ref()
-            .map(|(exec, limits)| cgroups.create(&create.id, *exec, lease_uid, limits))
+            .map(|(exec, limits)| cgroups.create(&group, *exec, lease_uid, limits))
             .transpose();
         let answer = Channel::new(ours).recv::<Result<worker::Made, Failure>>();
         let guest = match answer {
@@ -283,16 +285,23 @@ impl Launcher {
             left.push("the guest has not ended".to_owned());
         }
         if let Ok(cgroups) = &self.cgroups {
+            let group = group_name(container.host_id, id);
             for &exec in &container.execs {
-                if !cgroups.is_empty(id, exec) && !cgroups.kill(id, exec) {
+                if !cgroups.is_empty(&group, exec) && !cgroups.kill(&group, exec) {
                     left.push(format!("processes of exec {exec}"));
                 }
-                usage.push((exec, cgroups.usage(id, exec)));
+                usage.push((exec, cgroups.usage(&group, exec)));
             }
-            left.extend(cgroups.remove_all(id, &container.execs));
+            left.extend(cgroups.remove_all(&group, &container.execs));
         }
         (usage, left)
     }
+}
+
+/// Name of a container's control group: the number of its range tells whoever finds
+/// it later whether anybody still owns it.
+fn group_name(host_id: u32, id: &str) -> String {
+    format!("{}-{id}", range::number(host_id))
 }
 
 /// Kills a guest, and with its pid namespace everything in it.

@@ -94,7 +94,7 @@ pub struct Stream {
 /// What the task used.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Usage {
-    /// Wall clock from exec to end, microseconds.
+    /// Wall clock from the request to start the command to its end, microseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wall_us: Option<u64>,
     /// CPU time of the whole tree, microseconds.

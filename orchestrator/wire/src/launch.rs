@@ -24,8 +24,8 @@ pub struct CgroupLimits {
 
 /// Makes one container.
 ///
-/// Descriptors: the guest's end of its control socket, the lock on the uid
-/// range, then the sources of the binds.
+/// Descriptors: the guest's end of its control socket, the lock on the uid range,
+/// the sealed guest, then the sources of the binds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Create {
     /// Unguessable id, `[0-9a-f]+`.

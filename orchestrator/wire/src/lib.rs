@@ -9,6 +9,7 @@
 pub mod channel;
 pub mod guest;
 pub mod launch;
+pub mod range;
 pub mod rootfs;
 
 pub use channel::{Channel, WireError};

@@ -35,7 +35,8 @@ pub fn tests() -> Vec<Test> {
 }
 
 fn every_byte(times: usize) -> Vec<u8> {
-    let bytes = (0..times).flat_map(|round| (0..=255_u8).map(move |b| b.rotate_left(u32::from(round % 2 == 1))));
+    let bytes = (0..times)
+        .flat_map(|round| (0..=255_u8).map(move |b| b.rotate_left(u32::from(round % 2 == 1))));
     bytes.collect()
 }
 

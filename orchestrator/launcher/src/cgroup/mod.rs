@@ -130,6 +130,31 @@ impl Cgroups {
         }
     }
 
+    /// Names of all containers that have groups here.
+    pub fn containers(&self) -> Vec<String> {
+        self.directories_below(None)
+    }
+
+    fn directories_below(&self, container: Option<&str>) -> Vec<String> {
+        let bases = match self {
+            Self::V1(found) => found.bases(),
+            Self::V2(tree) => vec![tree.base()],
+        };
+        let mut names: Vec<String> = bases
+            .iter()
+            .flat_map(|base| directories(&base.join(container.unwrap_or_default())))
+            .collect();
+        names.sort();
+        names.dedup();
+        names
+    }
+
+    /// Execs of one container that have groups here.
+    pub fn execs(&self, id: &str) -> Vec<u32> {
+        let names = self.directories_below(Some(id));
+        names.iter().filter_map(|name| name.parse().ok()).collect()
+    }
+
     /// Removes what the container had; gives what is left, as paths.
     pub fn remove_all(&self, id: &str, execs: &[u32]) -> Vec<String> {
         match self {
@@ -137,6 +162,16 @@ impl Cgroups {
             Self::V2(tree) => tree.remove_all(id),
         }
     }
+}
+
+fn directories(path: &Path) -> Vec<String> {
+    std::fs::read_dir(path)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .collect()
 }
 
 /// Number in a file that holds nothing else.

@@ -66,6 +66,11 @@ impl Hierarchies {
         Some(self.with(controller)?.group(id, exec).join(file))
     }
 
+    /// Directory of all containers, in each hierarchy.
+    pub fn bases(&self) -> Vec<PathBuf> {
+        self.0.iter().map(|h| h.own.join(NAME)).collect()
+    }
+
     /// The group in one hierarchy; a command joins all of them.
     pub fn first(&self, id: &str, exec: u32) -> Option<PathBuf> {
         self.0.first().map(|h| h.group(id, exec))
@@ -117,7 +122,11 @@ impl Hierarchies {
             (limits.write_bps, "blkio.throttle.write_bps_device"),
         ] {
             let Some(rate) = rate else { continue };
-            for device in block_devices() {
+            let devices = block_devices();
+            if devices.is_empty() {
+                missing.push("io (no block device to be seen)".to_owned());
+            }
+            for device in devices {
                 set("blkio", file, format!("{device} {rate}"))?;
             }
         }

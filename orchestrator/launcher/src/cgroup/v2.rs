@@ -46,7 +46,7 @@ impl Tree {
         })
     }
 
-    fn base(&self) -> PathBuf {
+    pub fn base(&self) -> PathBuf {
         self.root.join(NAME)
     }
 
@@ -228,7 +228,11 @@ fn limit(group: &Path, limits: &CgroupLimits) -> Result<Vec<String>, Failure> {
     }
     for (rate, key) in [(limits.read_bps, "rbps"), (limits.write_bps, "wbps")] {
         let Some(rate) = rate else { continue };
-        for device in block_devices() {
+        let devices = block_devices();
+        if devices.is_empty() {
+            missing.push("io (no block device to be seen)".to_owned());
+        }
+        for device in devices {
             set("io.max", format!("{device} {key}={rate}"))?;
         }
     }

@@ -36,6 +36,7 @@ pub const HOST_ETC: &[&str] = &[
 pub const MASKED: &[&str] = &[
     "/proc/acpi",
     "/proc/asound",
+    "/proc/cmdline",
     "/proc/interrupts",
     "/proc/kallsyms",
     "/proc/kcore",

@@ -49,7 +49,8 @@ pub fn for_libcontainer(root: &Path, ids: Ids) -> Result<Spec, OciSpecError> {
     linux.set_resources(None);
     let process = ProcessBuilder::default()
         .args(vec!["orch-guest".to_owned()])
-        .env(Vec::new())
+        // The guest gets neither; libcontainer would look for a home directory.
+        .env(vec!["HOME=/".to_owned()])
         .cwd("/")
         .user(UserBuilder::default().uid(0_u32).gid(0_u32).build()?)
         .no_new_privileges(true)

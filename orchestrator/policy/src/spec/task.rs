@@ -94,6 +94,13 @@ pub fn task(
             format!("name ids from 0 to {MAX_ID}"),
         ));
     }
+    if profile.tier == Tier::Strict && (uid == 0 || gid == 0) {
+        return Err(Error::new(
+            Code::UserInvalid,
+            format!("tier strict runs nothing as user {uid}:{gid}"),
+            "name ids other than 0, or use --tier standard",
+        ));
+    }
     Ok(TaskSpec {
         argv: no_nul(&task.argv, "argument")?,
         env: no_nul(&env(profile, task, inherited)?, "variable")?,
