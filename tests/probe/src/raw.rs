@@ -58,6 +58,16 @@ pub(crate) fn close(fd: i32) {
     }
 }
 
+/// Whether the mount that a path leads to is read-only.
+pub(crate) fn is_read_only(path: impl AsRef<Path>) -> bool {
+    let path = c_path(path);
+    // SAFETY: `path` is a C string and `found` is writable until the call returns.
+    unsafe {
+        let mut found = std::mem::zeroed::<libc::statvfs>();
+        libc::statvfs(path.as_ptr(), &raw mut found) == 0 && found.f_flag & libc::ST_RDONLY != 0
+    }
+}
+
 /// Whether the caller's real ids may write to `path` (also `EROFS`).
 pub(crate) fn may_write(path: &CStr) -> Result<i64, i32> {
     // SAFETY: `path` is a C string that lives until the call returns.

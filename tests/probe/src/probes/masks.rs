@@ -87,21 +87,21 @@ pub(super) fn probes() -> Vec<Probe> {
                 walk::find(
                     &["/proc"],
                     |path| !walk::is_process(path),
-                    |entry| entry.kind.is_file() && writable(&entry.path),
+                    |entry| entry.kind.is_file() && is_writable_file(&entry.path),
                 )
             }),
             Probe::walking("A18.writable_sys", || {
                 walk::find(
                     &["/sys"],
                     |_| true,
-                    |entry| entry.kind.is_file() && writable(&entry.path),
+                    |entry| entry.kind.is_file() && is_writable_file(&entry.path),
                 )
             }),
             Probe::new("A18.bus_pci", || {
                 walk::find(
                     &["/proc/bus/pci"],
                     |_| true,
-                    |entry| entry.kind.is_file() && writable(&entry.path),
+                    |entry| entry.kind.is_file() && is_writable_file(&entry.path),
                 )
             }),
             // SYSLOG_ACTION_SIZE_BUFFER: only a number.
@@ -149,6 +149,12 @@ fn processors() -> impl Iterator<Item = String> {
 
 fn c_string(path: &Path) -> CString {
     CString::new(path.as_os_str().as_bytes()).unwrap_or_default()
+}
+
+/// The listing names what a mask covers; a mask is `/dev/null`, which anybody may
+/// write to and nothing comes of it.
+fn is_writable_file(path: &Path) -> bool {
+    std::fs::symlink_metadata(path).is_ok_and(|meta| meta.is_file()) && writable(path)
 }
 
 fn writable(path: &Path) -> bool {

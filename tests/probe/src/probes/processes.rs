@@ -21,12 +21,8 @@ pub(super) fn probes() -> Vec<Probe> {
                 .collect::<Vec<_>>();
             Outcome::found(&found)
         }),
-        Probe::new("A1.own_exe", || {
-            Outcome::of_path(raw::touch_open("/proc/self/exe", libc::O_WRONLY))
-        }),
-        Probe::new("A1.pid1_exe", || {
-            Outcome::of_path(raw::touch_open("/proc/1/exe", libc::O_WRONLY))
-        }),
+        Probe::new("A1.own_exe", || write_program("/proc/self/exe")),
+        Probe::new("A1.pid1_exe", || write_program("/proc/1/exe")),
         Probe::new("A1.any_exe", any_exe),
         Probe::walking("A15.socket_files", || {
             walk::find(walk::ROOTS, |_| true, |entry| entry.kind.is_socket())
@@ -41,6 +37,20 @@ pub(super) fn probes() -> Vec<Probe> {
         }),
         Probe::new("A16.shadow", || environment::read_of("/etc/shadow")),
     ]
+}
+
+/// Opens a program for writing. While it runs the kernel says `ETXTBSY` before it
+/// looks at the mount; where that is read-only, it is what refuses afterwards.
+fn write_program(path: &str) -> Outcome {
+    let answer = raw::touch_open(path, libc::O_WRONLY);
+    if answer == Err(libc::ETXTBSY) && raw::is_read_only(path) {
+        return Outcome::with_errno(
+            Verdict::Refused,
+            libc::EROFS,
+            "busy, and on a read-only mount",
+        );
+    }
+    Outcome::of_path(answer)
 }
 
 fn pids() -> Vec<u32> {
@@ -58,7 +68,7 @@ fn any_exe() -> Outcome {
     let mut refused = Outcome::plain(Verdict::Hidden, "no other process");
     for pid in pids().into_iter().filter(|pid| *pid != std::process::id()) {
         let path = format!("/proc/{pid}/exe");
-        let outcome = Outcome::of_path(raw::touch_open(&path, libc::O_WRONLY));
+        let outcome = write_program(&path);
         match outcome.result {
             Verdict::Allowed => return outcome.detailed(path),
             Verdict::Refused => refused = outcome,
