@@ -58,8 +58,11 @@ test-unit: ## run the tests that need no privileges
 
 .PHONY: test-privileged
 test-privileged: build ## run the tests that make real sandboxes (root, or sudo)
-	@cargo build --locked -p orch-suite
+	@cargo build --locked -p orch-suite -p orch-probe
 	@$(ROOT) env ORCH_BIN="$(ABSOLUTE)/$(TRIPLE)/release/orch" \
+		ORCH_PROBE="$(ABSOLUTE)/$(TRIPLE)/debug/orch-probe" \
+		ORCH_LAUNCHER="$(ABSOLUTE)/sealed/$(TRIPLE)/sealed/orch-launcher" \
+		ORCH_GUEST="$(ABSOLUTE)/sealed/$(TRIPLE)/sealed/orch-guest" \
 		ORCH_MUST_RUN="$${ORCH_MUST_RUN:-}" \
 		"$(TARGET)/$(TRIPLE)/debug/orch-suite"
 

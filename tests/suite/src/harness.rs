@@ -13,21 +13,32 @@ pub enum Verdict {
     Skipped(String),
 }
 
+/// Gives a verdict, or what is wrong.
+type Body = Box<dyn FnOnce() -> Result<Verdict, String> + Send>;
+
 /// One test: `group::name`, with its row in the name of the group or in a comment.
-#[derive(Debug)]
 pub struct Test {
     /// Name.
     pub name: String,
-    /// Gives a verdict, or what is wrong.
-    pub run: fn() -> Result<Verdict, String>,
+    /// What it does.
+    pub run: Body,
+}
+
+impl std::fmt::Debug for Test {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(out, "Test({})", self.name)
+    }
 }
 
 /// A test by function.
 #[must_use]
-pub fn test(name: &str, run: fn() -> Result<Verdict, String>) -> Test {
+pub fn test(
+    name: impl Into<String>,
+    run: impl FnOnce() -> Result<Verdict, String> + Send + 'static,
+) -> Test {
     Test {
-        name: name.to_owned(),
-        run,
+        name: name.into(),
+        run: Box::new(run),
     }
 }
 

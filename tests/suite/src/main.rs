@@ -14,15 +14,18 @@ mod flags;
 mod floods;
 mod folders;
 mod harness;
+mod hazards;
 mod hidden;
 mod kills;
 mod left;
 mod limits;
 mod paths;
 mod place;
+mod probes;
 mod rates;
 mod receipts;
 mod refusal;
+mod rig;
 mod streams;
 mod survivors;
 mod terminal;
@@ -58,8 +61,11 @@ fn main() -> ExitCode {
         hidden::tests(),
         copy_out::tests(),
         receipts::tests(),
+        hazards::tests(),
+        probes::tests(),
     ];
     let code = harness::run(&arguments, tests.into_iter().flatten().collect());
     place::sweep();
+    rig::place::forget_state();
     code
 }
