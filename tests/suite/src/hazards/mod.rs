@@ -11,6 +11,7 @@ mod mounts;
 mod roots;
 mod sealed;
 mod selftest;
+mod unfiltered;
 mod waits;
 mod workdir;
 
@@ -28,6 +29,7 @@ pub fn tests() -> Vec<Test> {
         roots::tests(),
         sealed::tests(),
         selftest::tests(),
+        unfiltered::tests(),
         waits::tests(),
         workdir::tests(),
     ]
