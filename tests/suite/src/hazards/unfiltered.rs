@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use orch_engine::launcher::pair;
-use orch_engine::{StateDir, range};
+use orch_engine::range;
 use orch_policy::profile::Tier;
 use orch_policy::spec::oci::{Ids, for_libcontainer};
 use orch_policy::syscalls;
@@ -17,7 +17,7 @@ use orch_wire::{Channel, WireError};
 
 use crate::harness::{Test, Verdict, test};
 use crate::rig::host::{PATIENCE, eventually, nothing_left};
-use crate::rig::{Result, at, ensure, lease, place};
+use crate::rig::{Result, at, ensure, lease};
 
 pub fn tests() -> Vec<Test> {
     vec![
@@ -70,8 +70,7 @@ fn create(change: fn(&mut Vec<u8>, &mut Vec<u8>)) -> Result<Came> {
     let id = format!("{:08x}{number:08x}", std::process::id());
     let say = |e: orch_policy::Error| format!("{e:?}");
     let engine = lease::engine()?;
-    let state = StateDir::open(&place::state()).map_err(say)?;
-    let range = range::take(&state).map_err(say)?;
+    let range = range::take().map_err(say)?;
     let ids = Ids {
         first: range.first,
         count: range::COUNT,
@@ -86,7 +85,9 @@ fn create(change: fn(&mut Vec<u8>, &mut Vec<u8>)) -> Result<Came> {
         host_id: range.first,
         ids: range::COUNT,
         config: serde_json::to_vec(&spec).map_err(at("the configuration"))?,
-        entries: ["/proc", "/dev", "/dev/pts", "/dev/mqueue", "/tmp"].map(directory).into(),
+        entries: ["/proc", "/dev", "/dev/pts", "/dev/mqueue", "/tmp"]
+            .map(directory)
+            .into(),
         root_bytes: 1 << 20,
         root_inodes: 1024,
         guest_filter,
@@ -94,7 +95,10 @@ fn create(change: fn(&mut Vec<u8>, &mut Vec<u8>)) -> Result<Came> {
     }));
     let (ours, theirs) = pair().map_err(say)?;
     engine
-        .send(&request, &[theirs.as_fd(), range.lock.as_fd()])
+        .send(
+            &request,
+            &[theirs.as_fd(), range.lock.as_fd(), engine.guest().as_fd()],
+        )
         .map_err(say)?;
     drop(theirs);
     let (answers, lease_end) = pair().map_err(say)?;
