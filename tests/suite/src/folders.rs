@@ -121,6 +121,22 @@ fn setuid() -> Result<Verdict, String> {
                     mkdir -m $mode m$mode 2>/dev/null; done; \
                   perl -e 'sysopen(F, \"p\", 65, 04755); mkdir(\"q\", 02755)' 2>/dev/null; \
                   cp -p /usr/bin/passwd copy 2>/dev/null; tar c -C /usr/bin su 2>/dev/null | tar xp 2>/dev/null; true";
+    // The positive control: nobody keeps root from it outside.
+    let outside = place.folder("outside")?;
+    let done = std::process::Command::new("sh")
+        .args(["-c", script])
+        .current_dir(&outside)
+        .output()
+        .map_err(|e| e.to_string())?;
+    let planted = |name: &str| {
+        fs::symlink_metadata(outside.join(name)).is_ok_and(|found| found.mode() & 0o6000 != 0)
+    };
+    ensure!(
+        ["shell", "d", "i4755", "m2755", "p", "copy"]
+            .into_iter()
+            .all(planted),
+        "the control planted nothing: {done:?}"
+    );
     for owner in [OWNER, 0] {
         for tier in ["loose", "standard"] {
             let folder = place.folder(format!("{tier}-{owner}"))?;
