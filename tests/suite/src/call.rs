@@ -233,7 +233,7 @@ impl Call {
         let running = self.start()?;
         let state = running.state();
         let ended = running.wait(PATIENCE)?;
-        match left::left(&state, ended.id()) {
+        match left::left(&state, ended.id()).or_else(|| left::noted(&state)) {
             None => Ok(ended),
             Some(what) => Err(format!("{what} after {ended:?}")),
         }

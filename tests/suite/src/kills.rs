@@ -213,7 +213,9 @@ fn next_start_cleans(state: &std::path::Path, id: &str) -> Result<Verdict, Strin
         .map_err(|e| format!("start orch: {e}"))?;
     ensure!(done.status.success(), "the next run: {:?}", done.status);
     // The host's init takes its time.
-    let found = eventually(Duration::from_secs(10), || Ok(left::left(state, Some(id))));
+    let found = eventually(Duration::from_secs(10), || {
+        Ok(left::left(state, Some(id)).or_else(|| left::noted(state)))
+    });
     match found {
         Ok(()) => Ok(Verdict::Held),
         Err(what) => {

@@ -107,6 +107,14 @@ pub fn container_of(state: &Path) -> Option<String> {
     })
 }
 
+/// A container that is noted as being there: only a killed orch leaves that to the
+/// next one.
+pub fn noted(state: &Path) -> Option<String> {
+    let mut notes = fs::read_dir(state.join("live")).into_iter().flatten();
+    let note = notes.next()?.ok()?;
+    Some(format!("{} is noted as being there", note.path().display()))
+}
+
 /// The first thing that runs with this state directory have left; `id` is that of
 /// the container, where it is known.
 pub fn left(state: &Path, id: Option<&str>) -> Option<String> {

@@ -74,6 +74,8 @@ pub fn tests() -> Vec<Test> {
         test("limits::a_child_out_of_memory_is_counted_e6", child_oom),
         test("limits::cpu_seconds_count_the_whole_tree_pr19", cpu_tree),
         test("limits::no_core_files_px05_a23", cores),
+        test("limits::each_process_has_its_ceilings_e10", ceilings),
+        test("limits::space_is_given_back_e8", space),
         test("limits::wall_clock_of_the_task_pr23", timeout),
         test("limits::wall_clock_of_the_command", command_timeout),
     ]);
@@ -336,6 +338,34 @@ fn cores() -> Result<Verdict, String> {
     let script = "cd /tmp; ulimit -c; ulimit -c unlimited 2>/dev/null; \
                   sh -c 'kill -SEGV $$' 2>/dev/null; echo $?; ls | grep core; true";
     Call::new("standard")?.sh(script).run()?.says("0\n139")?;
+    Ok(Verdict::Held)
+}
+
+/// Soft and hard, in the units of bash: seconds, KiB, bytes.
+fn ceilings() -> Result<Verdict, String> {
+    let script = "for f in t f s c n q l e r; do echo $f $(ulimit -S$f) $(ulimit -H$f); done; \
+                  ulimit -n 9999 2>/dev/null || echo 'cannot be raised'";
+    let seen = "t 60 61\nf 262144 262144\ns 8192 8192\nc 0 0\nn 256 256\nq 819200 819200\n\
+                l 64 64\ne 0 0\nr 0 0\ncannot be raised";
+    let call = Call::new("strict")?.cmd(["/bin/bash", "-c", script]);
+    call.run()?.says(seen)?;
+    Ok(Verdict::Held)
+}
+
+/// A file that nobody can see any more and one of a size that nobody has; the one
+/// who writes is told, and the next has all of it again.
+fn space() -> Result<Verdict, String> {
+    let hidden = "exec 9>/tmp/y; rm /tmp/y; head -c 16777216 /dev/zero >&9 2>/dev/null; echo $?; \
+                  echo x > /tmp/z; fallocate -l 1T /tmp/x 2>/dev/null || echo refused";
+    let (_place, call) = limited(&["tmp_mb: 8"])?;
+    let out = call.sh(hidden).run()?.out();
+    ensure!(
+        out.starts_with("1\n") && out.ends_with("refused"),
+        "{out:?}"
+    );
+    let (_place, call) = limited(&["tmp_mb: 8"])?;
+    let script = "head -c 7000000 /dev/zero > /tmp/x && echo room";
+    call.sh(script).run()?.says("room")?;
     Ok(Verdict::Held)
 }
 

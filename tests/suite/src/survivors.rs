@@ -25,6 +25,7 @@ pub fn tests() -> Vec<Test> {
             stopped_tree,
         ),
         test("survivors::a_shell_fork_bomb_e1", bomb),
+        test("survivors::others_run_while_a_bomb_goes_off_e1", neighbours),
         test("survivors::many_sleepers_at_the_end_h10", sleepers),
         test("survivors::a_polite_end_is_possible", polite),
         test("survivors::background_writers_are_confined_fs28", writers),
@@ -161,6 +162,25 @@ fn bomb() -> Result<Verdict, String> {
             Ok(ended)
         },
     )
+}
+
+/// The machine has room for others meanwhile, and the bomb ends when it is told to.
+fn neighbours() -> Result<Verdict, String> {
+    let bomb = Call::new("strict")?
+        .args(["--pids", "24"])
+        .sh("b() { b | b & }; b 2>/dev/null; exec sleep 618")
+        .start()?;
+    bomb.until("sleep 618")?;
+    let state = bomb.state();
+    for _ in 0..3 {
+        Call::new("strict")?.sh("echo next").run()?.says("next")?;
+    }
+    bomb.signal(libc::SIGTERM);
+    let ended = bomb.wait(SOON)?.is(143, "cancelled", "cancelled")?;
+    match crate::left::left(&state, ended.id()) {
+        None => Ok(Verdict::Held),
+        Some(what) => Err(what),
+    }
 }
 
 fn sleepers() -> Result<Verdict, String> {
