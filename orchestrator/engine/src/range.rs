@@ -6,7 +6,7 @@ use std::os::unix::fs::OpenOptionsExt;
 
 use orch_policy::{Code, Error};
 pub use orch_wire::range::COUNT;
-use orch_wire::range::{FIRST, LOCKS, RANGES};
+use orch_wire::range::{ALL, FIRST, LOCKS, RANGES};
 
 use crate::failure;
 
@@ -21,11 +21,41 @@ pub struct Range {
     pub lock: OwnedFd,
 }
 
-/// Takes a free range.
+/// Variable that configures another block: its first id and the number of ranges,
+/// `FIRST:RANGES`.
+pub const BLOCK: &str = "ORCH_UID_BLOCK";
+
+/// First range and number of ranges.
+fn block(configured: Option<&str>) -> Result<(u32, u32), Error> {
+    let Some(text) = configured else {
+        return Ok((FIRST, RANGES));
+    };
+    let parsed = text
+        .split_once(':')
+        .and_then(|(first, ranges)| Some((first.parse::<u32>().ok()?, ranges.parse().ok()?)));
+    parsed
+        .filter(|(first, ranges)| {
+            // Range 0 is the host's own.
+            let number = first / COUNT;
+            first.is_multiple_of(COUNT) && number > 0 && *ranges > 0 && *ranges <= ALL - number
+        })
+        .map(|(first, ranges)| (first / COUNT, ranges))
+        .ok_or_else(|| {
+            Error::new(
+                Code::StateInvalid,
+                format!("{BLOCK}={text} is not a block of user ids"),
+                format!("write FIRST:RANGES, FIRST a multiple of {COUNT} and not 0"),
+            )
+        })
+}
+
+/// Takes a free range of the configured block.
 ///
 /// # Errors
-/// [`Code::HostExhausted`] when every one is taken.
+/// [`Code::HostExhausted`] when every one is taken, [`Code::StateInvalid`] where
+/// the block makes no sense.
 pub fn take() -> Result<Range, Error> {
+    let (base, ranges) = block(std::env::var(BLOCK).ok().as_deref())?;
     let file = OpenOptions::new()
         .create(true)
         .truncate(false)
@@ -36,20 +66,20 @@ pub fn take() -> Result<Range, Error> {
         .open(LOCKS)
         .map_err(|e| failure::kernel(format_args!("open {LOCKS}"), e))?;
     // Different processes start at different places and rarely meet.
-    let start = std::process::id().wrapping_mul(61) % RANGES;
-    for step in 0..RANGES {
-        let number = (start + step) % RANGES;
+    let start = std::process::id().wrapping_mul(61) % ranges;
+    for step in 0..ranges {
+        let number = base + (start + step) % ranges;
         if lock(&file, number)? {
             return Ok(Range {
-                first: FIRST + number * COUNT,
+                first: number * COUNT,
                 lock: file.into(),
             });
         }
     }
     Err(Error::new(
         Code::HostExhausted,
-        format!("all {RANGES} ranges of user ids are in use"),
-        "wait for other sandboxes to end",
+        format!("all {ranges} ranges of user ids are in use"),
+        format!("wait for other sandboxes to end, or configure a larger block ({BLOCK})"),
     ))
 }
 
@@ -70,5 +100,31 @@ fn lock(file: &File, number: u32) -> Result<bool, Error> {
     match error.raw_os_error() {
         Some(libc::EAGAIN | libc::EACCES) => Ok(false),
         _ => Err(failure::kernel(format_args!("lock {LOCKS}"), error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_block_starts_on_a_range_and_leaves_the_hosts_own_ids_alone() {
+        assert_eq!(block(None).unwrap(), (FIRST, RANGES));
+        assert_eq!(block(Some("131072:3")).unwrap(), (2, 3));
+        for wrong in [
+            "0:1",
+            "1:1",
+            "65536:0",
+            "65536:65536",
+            "x:1",
+            "65536",
+            "-65536:1",
+        ] {
+            assert_eq!(
+                block(Some(wrong)).unwrap_err().code,
+                Code::StateInvalid,
+                "{wrong}"
+            );
+        }
     }
 }

@@ -7,7 +7,7 @@
 use std::fs::{File, OpenOptions};
 use std::os::fd::AsRawFd;
 
-use orch_wire::range::{LOCKS, RANGES};
+use orch_wire::range::{ALL, LOCKS};
 
 use crate::cgroup::Cgroups;
 
@@ -20,7 +20,7 @@ pub fn sweep(cgroups: &Cgroups) {
     }
     for name in found {
         let number = name.split('-').next().and_then(|n| n.parse::<u32>().ok());
-        let Some(number) = number.filter(|number| *number < RANGES) else {
+        let Some(number) = number.filter(|number| *number <= ALL) else {
             continue;
         };
         // The lock is held while its group is removed, and released with the file.

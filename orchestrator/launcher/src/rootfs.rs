@@ -1,8 +1,8 @@
 //! A container's root, put together beneath a directory that nobody else sees.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::{CString, OsStr, OsString};
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -26,8 +26,8 @@ use crate::idmap;
 ///
 /// # Errors
 /// The step and errno.
-pub fn take_sources(create: &Create, sources: &[OwnedFd]) -> Result<Vec<OwnedFd>, Failure> {
-    let mut taken = Vec::new();
+pub fn take_sources(create: &Create, sources: &[OwnedFd]) -> Result<Vec<Taken>, Failure> {
+    let (mut taken, mut late) = (Vec::new(), false);
     for entry in &create.entries {
         let Entry::Bind {
             source,
@@ -59,10 +59,26 @@ pub fn take_sources(create: &Create, sources: &[OwnedFd]) -> Result<Vec<OwnedFd>
             .during(|| format!("make the id map of {}", show(path)))?;
         idmap::restrict(&tree, attributes(*flags), userns.as_ref())
             .during(|| format!("set flags and ids of {}", show(path)))?;
-        taken.push(tree);
+        let root =
+            std::fs::read_link(format!("/proc/self/fd/{}", source.as_raw_fd())).during(during)?;
+        // Either of them would stand in the table of mounts.
+        // And whatever follows one comes after it, in case it lies within.
+        late |= std::str::from_utf8(path).is_err() || root.to_str().is_none();
+        taken.push(Taken { tree, late });
     }
     Ok(taken)
 }
+
+/// A mount that is to be bound.
+pub struct Taken {
+    tree: OwnedFd,
+    /// Whether it is to be attached when libcontainer has read the table of mounts
+    /// for the last time: it refuses one with a name that is not UTF-8.
+    late: bool,
+}
+
+/// What is attached at last, from inside the container: path and mount.
+pub type Late = Vec<(CString, OwnedFd)>;
 
 /// The host's `/sys` without anything mounted below it. The kernel lets a lease
 /// mount one of its own, which shows its own devices, only where a whole one can
@@ -107,9 +123,9 @@ fn attributes(flags: MountFlags) -> u64 {
 pub fn build(
     root: &OwnedFd,
     create: &Create,
-    sources: Vec<OwnedFd>,
+    sources: Vec<Taken>,
     sys: &OwnedFd,
-) -> Result<(), Failure> {
+) -> Result<Late, Failure> {
     file_system_ids(create.host_id);
     let built = steps(root, create, sources, sys);
     file_system_ids(0);
@@ -136,9 +152,10 @@ struct Root<'a> {
 fn steps(
     dir: &OwnedFd,
     create: &Create,
-    sources: Vec<OwnedFd>,
+    sources: Vec<Taken>,
     sys: &OwnedFd,
-) -> Result<(), Failure> {
+) -> Result<Late, Failure> {
+    let mut late = Vec::new();
     let during = || "look at the root".to_owned();
     let mut own = Root {
         dir,
@@ -164,7 +181,13 @@ fn steps(
             Entry::Bind { path, .. } => {
                 let during = || format!("mount on {}", show(path));
                 let source = sources.next().ok_or(Errno::BADF).during(during)?;
-                bind(&own, path, &source, create.host_id).during(during)?;
+                let target = target(&own, path, &source.tree, create.host_id).during(during)?;
+                if source.late {
+                    let path = CString::new(path.as_slice()).during(during)?;
+                    late.push((path, source.tree));
+                } else {
+                    attach(&source.tree, target.as_fd()).during(during)?;
+                }
             }
             Entry::Tmpfs {
                 path,
@@ -203,7 +226,7 @@ fn steps(
         )
         .during(|| "hand a tmpfs over".to_owned())?;
     }
-    Ok(())
+    Ok(late)
 }
 
 /// An in-memory file system that is not attached yet.
@@ -341,7 +364,8 @@ fn symlink(root: &Root<'_>, path: &[u8], target: &[u8]) -> io::Result<()> {
     )?)
 }
 
-fn bind(root: &Root<'_>, path: &[u8], source: &OwnedFd, host_id: u32) -> io::Result<()> {
+/// The handle of a mount point, which is made where it is missing.
+fn target(root: &Root<'_>, path: &[u8], source: &OwnedFd, host_id: u32) -> io::Result<OwnedFd> {
     // The way may lead through a folder that only its owner can enter.
     file_system_ids(0);
     let found = open(root, &relative(path));
@@ -366,7 +390,7 @@ fn bind(root: &Root<'_>, path: &[u8], source: &OwnedFd, host_id: u32) -> io::Res
     if is_directory(source)? != is_directory(&target)? {
         return Err(io::Error::from_raw_os_error(libc::ENOTDIR));
     }
-    attach(source, target.as_fd())
+    Ok(target)
 }
 
 fn show(path: &[u8]) -> String {

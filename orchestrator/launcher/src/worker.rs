@@ -5,6 +5,7 @@
 //! gone with the worker, whatever happens (docs/decisions/0004-create.md).
 
 use std::convert::Infallible;
+use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::Path;
@@ -18,7 +19,7 @@ use libcontainer::workload::{
 };
 use oci_spec::runtime::Spec;
 use orch_wire::launch::{Create, Failure, ROOTFS};
-use rustix::fs::{CWD, Mode, OFlags, mkdirat, open, openat};
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, mkdirat, open, openat, openat2};
 use rustix::mount::{
     MountPropagationFlags, OpenTreeFlags, UnmountFlags, mount_change, open_tree, unmount,
 };
@@ -72,7 +73,7 @@ pub fn create(
     std::fs::write(bundle.join("config.json"), &create.config)
         .during(|| "write config.json".to_owned())?;
     let top = root_file_system(create, root).during(|| "make the root".to_owned())?;
-    rootfs::build(&top, create, taken, &sys)?;
+    let late = rootfs::build(&top, create, taken, &sys)?;
     drop(top);
     clock.lap("rootfs");
 
@@ -80,6 +81,7 @@ pub fn create(
         program: guest.as_raw_fd(),
         control: control.as_raw_fd(),
         filter: create.guest_filter.clone().into(),
+        late: late.into(),
     };
     let mut container = ContainerBuilder::new(create.id.clone(), SyscallType::default())
         .with_executor(executor)
@@ -215,6 +217,7 @@ struct Guest {
     program: i32,
     control: i32,
     filter: Rc<[u8]>,
+    late: Rc<[(CString, OwnedFd)]>,
 }
 
 impl Executor for Guest {
@@ -254,6 +257,17 @@ impl Guest {
             } else {
                 check(libc::dup2(self.control, CONTROL_FD).into())?;
             }
+        }
+        for (path, tree) in self.late.iter() {
+            // The root is this one's by now, and its own mounts are all there is.
+            let target = openat2(
+                CWD,
+                path,
+                OFlags::PATH | OFlags::CLOEXEC,
+                Mode::empty(),
+                ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS,
+            )?;
+            rootfs::attach(tree, target.as_fd())?;
         }
         load(&self.filter)?;
         // SAFETY: null-terminated arrays of null-terminated strings.

@@ -43,6 +43,7 @@ fn attested() -> Result<&'static Path, String> {
             let done = Command::new(orch())
                 .args(["run", "--profile", tier, "--", "true"])
                 .env("ORCH_STATE_DIR", &state)
+                .env("ORCH_UID_BLOCK", crate::left::uid_block(&state))
                 .stdin(Stdio::null())
                 .output()
                 .map_err(|e| format!("start orch: {e}"))?;
@@ -188,7 +189,9 @@ impl Call {
                 .arg(self.place.join("receipt.json"));
         }
         command.arg("--").args(&self.command);
-        command.env("ORCH_STATE_DIR", self.state());
+        command
+            .env("ORCH_STATE_DIR", self.state())
+            .env("ORCH_UID_BLOCK", crate::left::uid_block(&self.state()));
         command.envs(self.env.iter().map(|(name, value)| (name, value)));
         if let Some(cwd) = &self.cwd {
             command.current_dir(cwd);

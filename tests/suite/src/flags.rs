@@ -97,6 +97,10 @@ fn above_machine() -> Result<Verdict, String> {
             .output()
             .map_err(|e| e.to_string())?;
         let said = String::from_utf8_lossy(&done.stderr);
+        if ran {
+            ensure!(done.stdout == b"ran\n", "{} {said}", done.status);
+            continue;
+        }
         ensure!(
             done.status.code() == Some(125)
                 && done.stdout.is_empty()
@@ -165,6 +169,10 @@ fn usage() -> Result<Verdict, String> {
         let done = std::process::Command::new(orch())
             .args(args)
             .env("ORCH_STATE_DIR", place.join("state"))
+            .env(
+                "ORCH_UID_BLOCK",
+                crate::left::uid_block(&place.join("state")),
+            )
             .stdin(Stdio::null())
             .output()
             .map_err(|e| e.to_string())?;
@@ -259,12 +267,10 @@ fn receipt() -> Result<Verdict, String> {
 fn full_disk() -> Result<Verdict, String> {
     let place = Place::new()?;
     let state = place.folder("state")?;
-    for options in [
-        "size=4k,nr_inodes=1,mode=700",
-        "size=4k,nr_inodes=2,mode=700",
-    ] {
+    // A state directory that cannot be made; one that is there needs no room.
+    for (below, ran) in [("/state", false), ("", true)] {
         let script = format!(
-            "mount -t tmpfs -o {options} none \"$1\" && ORCH_STATE_DIR=\"$1\" exec \"$2\" run -- echo ran"
+            "mount -t tmpfs -o size=4k,nr_inodes=1,mode=700 none \"$1\" && ORCH_STATE_DIR=\"$1{below}\" exec \"$2\" run -- echo ran"
         );
         let done = std::process::Command::new("unshare")
             .args([
@@ -288,7 +294,7 @@ fn full_disk() -> Result<Verdict, String> {
                     .iter()
                     .any(|code| said.contains(&format!("code: {code}")))
                 && said.contains("No space left"),
-            "{options}: {} {said}",
+            "{} {said}",
             done.status
         );
     }
@@ -306,6 +312,7 @@ fn started_by(
         .arg(orch())
         .args(["run", "--", "echo", "ran"])
         .env("ORCH_STATE_DIR", state)
+        .env("ORCH_UID_BLOCK", crate::left::uid_block(&state))
         .env("HOME", "/nonexistent")
         .stdin(Stdio::null())
         .output()

@@ -27,7 +27,6 @@ pub fn tests() -> Vec<Test> {
         test("folders::the_system_cannot_be_written_fs03", system),
         test("folders::tmp_is_new_every_time_fs05", tmp),
         test("folders::commands_start_in_the_workspace_px02", start),
-        test("folders::vfat_cannot_carry_a_workspace_fs26", vfat),
     ]
 }
 
@@ -396,33 +395,4 @@ fn start() -> Result<Verdict, String> {
         .run()?
         .says("/workspace")?;
     Ok(Verdict::Held)
-}
-
-/// Where this kernel can make one.
-fn vfat() -> Result<Verdict, String> {
-    let known = fs::read_to_string("/proc/filesystems").unwrap_or_default();
-    if !known.lines().any(|line| line.trim() == "vfat") {
-        return Ok(Verdict::Skipped("this kernel has no vfat".to_owned()));
-    }
-    let place = Place::new()?;
-    let (image, folder) = (place.join("image"), place.folder("vfat")?);
-    let script =
-        "truncate -s 4M \"$1\" && mkfs.vfat \"$1\" >/dev/null && mount -o loop \"$1\" \"$2\"";
-    let made = std::process::Command::new("sh")
-        .args(["-c", script, "sh"])
-        .args([&image, &folder])
-        .output()
-        .map_err(|e| e.to_string())?;
-    if !made.status.success() {
-        let why = String::from_utf8_lossy(&made.stderr).into_owned();
-        return Ok(Verdict::Skipped(format!("no vfat could be made: {why}")));
-    }
-    let make = || {
-        let call = Call::new("standard")?.args(["--allow-root-owned", "--folder"]);
-        Ok(call.args([&folder]))
-    };
-    let refused = crate::refusal::refused(make, "mount_invalid", &["vfat"]);
-    let gone = std::process::Command::new("umount").arg(&folder).status();
-    ensure!(gone.is_ok_and(|status| status.success()), "umount failed");
-    refused.map(|()| Verdict::Held)
 }

@@ -209,6 +209,7 @@ fn next_start_cleans(state: &std::path::Path, id: &str) -> Result<Verdict, Strin
     let done = std::process::Command::new(crate::call::orch())
         .args(["run", "--", "true"])
         .env("ORCH_STATE_DIR", state)
+        .env("ORCH_UID_BLOCK", crate::left::uid_block(state))
         .output()
         .map_err(|e| format!("start orch: {e}"))?;
     ensure!(done.status.success(), "the next run: {:?}", done.status);

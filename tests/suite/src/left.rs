@@ -3,10 +3,10 @@
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
-
-use rustix::fs::{FlockOperation, flock};
 
 /// First user id of the block that containers get theirs from, and ids of each.
 const FIRST: u32 = 0x7000_0000;
@@ -28,22 +28,36 @@ pub fn eventually(
     }
 }
 
-/// Ranges that runs with this state directory have had: the numbers.
+/// Ranges of each state directory: every one has a block of its own here, so that
+/// whose processes these are can be told from outside.
+const RANGES: u32 = 4;
+
+/// Number of the first range of this state directory.
+fn first_range(state: &Path) -> u32 {
+    static BLOCKS: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+    let mut blocks = BLOCKS.lock().unwrap_or_else(PoisonError::into_inner);
+    let known = blocks.iter().position(|path| path == state);
+    let index = known.unwrap_or_else(|| {
+        blocks.push(state.to_owned());
+        blocks.len() - 1
+    });
+    FIRST / COUNT + u32::try_from(index).unwrap_or(0) * RANGES
+}
+
+/// What `ORCH_UID_BLOCK` is for runs with this state directory.
+pub fn uid_block(state: &Path) -> String {
+    format!("{}:{RANGES}", first_range(state) * COUNT)
+}
+
+/// Ranges that runs with this state directory have: the numbers.
 fn ranges(state: &Path) -> Vec<u32> {
-    fs::read_dir(state.join("ids"))
-        .into_iter()
-        .flatten()
-        .flatten()
-        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-        .collect()
+    let first = first_range(state);
+    (first..first + RANGES).collect()
 }
 
 /// Processes of the host that run as a user of one of these ranges.
 fn processes(ranges: &[u32]) -> Vec<u32> {
-    let ours = |uid: u32| {
-        uid.checked_sub(FIRST)
-            .is_some_and(|offset| ranges.contains(&(offset / COUNT)))
-    };
+    let ours = |uid: u32| ranges.contains(&(uid / COUNT));
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     entries
         .filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok())
@@ -57,6 +71,22 @@ fn processes(ranges: &[u32]) -> Vec<u32> {
                 .is_some_and(|ids| ids.split_whitespace().any(|id| id.parse().is_ok_and(ours)))
         })
         .collect()
+}
+
+/// Whether somebody holds the lock on a range.
+fn is_locked(number: u32) -> bool {
+    let Ok(file) = File::open("/run/orch-ids.lock") else {
+        return false;
+    };
+    // SAFETY: all zeroes is a valid `flock`; the structure outlives the call.
+    unsafe {
+        let mut range: libc::flock = std::mem::zeroed();
+        range.l_type = libc::c_short::try_from(libc::F_WRLCK).unwrap_or_default();
+        range.l_start = i64::from(number);
+        range.l_len = 1;
+        libc::fcntl(file.as_raw_fd(), libc::F_OFD_GETLK, &raw mut range) == 0
+            && i32::from(range.l_type) != libc::F_UNLCK
+    }
 }
 
 /// Every process of runs with this state directory.
@@ -103,6 +133,7 @@ pub fn container_of(state: &Path) -> Option<String> {
         let groups = fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?;
         let (_, rest) = groups.split_once("/orch/")?;
         let id = rest.split(['/', '\n']).next()?;
+        let id = id.split_once('-')?.1;
         (id.len() == 32).then(|| id.to_owned())
     })
 }
@@ -131,17 +162,13 @@ pub fn left(state: &Path, id: Option<&str>) -> Option<String> {
             .collect();
         return Some(format!("process {pid} ({}) is left", what.join(", ")));
     }
-    for number in ranges {
-        let path = state.join("ids").join(number.to_string());
-        let Ok(file) = File::open(&path) else {
-            continue;
-        };
-        if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
-            return Some(format!("{} is locked", path.display()));
-        }
+    if let Some(number) = ranges.into_iter().find(|number| is_locked(*number)) {
+        return Some(format!("range {number} is locked"));
     }
     if let Some(id) = id {
-        let group = groups().into_iter().find(|path| path.ends_with(id));
+        let group = groups()
+            .into_iter()
+            .find(|path| path.to_string_lossy().ends_with(id));
         if let Some(group) = group {
             return Some(format!("control group {} is left", group.display()));
         }

@@ -63,7 +63,7 @@ pub fn tests() -> Vec<Test> {
     let mut tests: Vec<Test> = match builtin("standard", "/root".as_ref()) {
         Ok(loaded) => table(&loaded.profile.limits)
             .into_iter()
-            .map(|(key, _, run)| test(&format!("limits::{key}_bites"), run))
+            .map(|(key, _, run)| test(format!("limits::{key}_bites"), run))
             .collect(),
         Err(_) => Vec::new(),
     };

@@ -179,6 +179,7 @@ fn state(name: &OsStr) -> Result<(), String> {
     let place = Place::new()?;
     let ended = Call::new("strict")?
         .env("ORCH_STATE_DIR", place.join(name))
+        .env("ORCH_UID_BLOCK", crate::left::uid_block(&place.join(name)))
         .sh("echo done")
         .run()?;
     ensure!(ended.code() == 0 && ended.out() == "done", "{ended:?}");
