@@ -48,7 +48,8 @@ impl Engine {
         let (usage, left, lease) = session.close()?;
         clock.lap("teardown");
         let limits = &plan.task.limits;
-        let drained = supervise::drain(&mut wiring.streams, limits.output_bytes, observer);
+        let most = limits.output_bytes;
+        let drained = supervise::drain(&mut wiring.streams, most, &interrupts, observer);
         wiring.restore();
         let copied = match (&request.out, drained) {
             (_, Err(error)) => Err(error),

@@ -248,8 +248,8 @@ impl<'e> Session<'e> {
         let interrupts = Interrupts::take().map_err(|e| failure::kernel("take signals", e))?;
         let command = self.command(&plan.task, &mut wiring, &interrupts, observer, &mut clock)?;
         let (usage, left) = self.end(command.exec)?;
-        let drained =
-            supervise::drain(&mut wiring.streams, plan.task.limits.output_bytes, observer);
+        let most = plan.task.limits.output_bytes;
+        let drained = supervise::drain(&mut wiring.streams, most, &interrupts, observer);
         wiring.restore();
         if let Fate::Failed(error) = command.fate {
             return Err(error);

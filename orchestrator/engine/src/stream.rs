@@ -137,6 +137,13 @@ impl Output {
         self.from = None;
     }
 
+    /// Passes nothing on any more, what has been read included.
+    pub fn give_up(&mut self) {
+        self.truncated |= !self.is_done();
+        self.from = None;
+        self.pending.clear();
+    }
+
     /// Whether something is read and not passed on yet.
     #[must_use]
     pub fn has_pending(&self) -> bool {

@@ -221,11 +221,17 @@ fn advance(streams: &mut Streams, ready: &[bool], limit: u64) -> Result<(), Erro
 }
 
 /// Passes on what was written before every writer was ended: what is still in the
-/// pipes, and no more than the limit.
+/// pipes, and no more than the limit. A caller who does not read is waited for
+/// until somebody wants an end.
 ///
 /// # Errors
 /// What poll(2) or a stream says.
-pub fn drain(streams: &mut Streams, limit: u64, observer: &mut dyn Observer) -> Result<(), Error> {
+pub fn drain(
+    streams: &mut Streams,
+    limit: u64,
+    interrupts: &Interrupts,
+    observer: &mut dyn Observer,
+) -> Result<(), Error> {
     loop {
         if written(streams) > limit {
             streams.outputs.iter_mut().for_each(Output::stop);
@@ -233,22 +239,31 @@ pub fn drain(streams: &mut Streams, limit: u64, observer: &mut dyn Observer) -> 
         if streams.outputs.iter().all(Output::is_done) {
             return Ok(());
         }
-        let ready = {
+        let (interrupted, ready) = {
             let waiting = waiting(streams);
-            let mut fds: Vec<_> = waiting.iter().skip(1).flatten().map(poll_for).collect();
+            let mut fds = vec![PollFd::new(interrupts, PollFlags::IN)];
+            fds.extend(waiting.iter().skip(1).flatten().map(poll_for));
             // No writer is left, so a pipe is either readable or at its end.
             match poll(&mut fds, None) {
                 Ok(_) | Err(rustix::io::Errno::INTR) => {}
                 Err(e) => return Err(failure::kernel("wait for the last output", e)),
             }
             let mut happened = fds.iter().map(|fd| !fd.revents().is_empty());
+            let interrupted = happened.next() == Some(true);
             let outputs = waiting
                 .iter()
                 .skip(1)
                 .map(|stream| stream.is_some() && happened.next() == Some(true));
-            std::iter::once(false).chain(outputs).collect::<Vec<_>>()
+            let ready = std::iter::once(false).chain(outputs).collect::<Vec<_>>();
+            (interrupted, ready)
         };
-        observer.before_output();
+        if interrupted && matches!(interrupts.next(), Some(Interrupt::End(_))) {
+            streams.outputs.iter_mut().for_each(Output::give_up);
+            return Ok(());
+        }
+        if ready.contains(&true) {
+            observer.before_output();
+        }
         advance(streams, &ready, limit)?;
     }
 }
