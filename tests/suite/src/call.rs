@@ -308,7 +308,7 @@ impl Running {
         unsafe { libc::kill(self.pid(), signal) };
     }
 
-    /// Waits until a process of the task is there whose command line has this in it.
+    /// Waits until a process of the task is there whose command line begins with this.
     pub fn until(&self, words: &str) -> Result<(), String> {
         let state = self.state();
         left::eventually(Duration::from_secs(20), || {
@@ -316,7 +316,7 @@ impl Running {
                 std::fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| {
                     String::from_utf8_lossy(&line)
                         .replace('\0', " ")
-                        .contains(words)
+                        .starts_with(words)
                 })
             });
             Ok((!there).then(|| format!("no process `{words}`")))

@@ -32,7 +32,7 @@ fn sleeper(tier: &str) -> Result<Running, String> {
         .sh("/opt/mode mode setsid-daemon /tmp/alive; (trap '' TERM INT HUP; sleep 620) & sleep 621")
         .start()?;
     running.until("sleep 621")?;
-    running.until("setsid-daemon")?;
+    running.until("/opt/mode mode setsid-daemon")?;
     Ok(running)
 }
 
@@ -53,18 +53,18 @@ fn asked(signal: i32, code: i32) -> Result<Verdict, String> {
 /// The command ignores the first one; the second does not wait for its grace.
 fn twice() -> Result<Verdict, String> {
     let running = Call::new("standard")?.mode(&["ignore-term"])?.start()?;
-    running.until("ignore-term")?;
     let state = running.state();
+    eventually(SOON, || {
+        let ignores = left::processes_of(&state).into_iter().any(|pid| {
+            mask(pid, "SigIgn:").is_some_and(|mask| mask & (1 << (libc::SIGINT - 1)) != 0)
+        });
+        Ok((!ignores).then(|| "nobody ignores SIGINT".to_owned()))
+    })?;
     running.signal(libc::SIGINT);
     let first = Instant::now();
     // It is taken one at a time; a pending one of the same number would be merged.
     eventually(SECOND, || {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", running.pid()))
-            .map_err(|e| format!("orch has gone: {e}"))?;
-        let pending = status
-            .lines()
-            .find_map(|line| line.strip_prefix("ShdPnd:\t"))
-            .and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+        let pending = mask(u32::try_from(running.pid()).unwrap_or(0), "ShdPnd:");
         Ok((pending != Some(0)).then(|| format!("pending {pending:?}")))
     })?;
     running.signal(libc::SIGINT);
@@ -75,6 +75,13 @@ fn twice() -> Result<Verdict, String> {
         None => Ok(Verdict::Held),
         Some(what) => Err(what),
     }
+}
+
+/// A set of signals in proc_pid_status(5).
+fn mask(pid: u32, key: &str) -> Option<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix(key))?;
+    u64::from_str_radix(line.trim(), 16).ok()
 }
 
 fn goodbye() -> Result<Verdict, String> {

@@ -204,14 +204,13 @@ fn stuck() -> Result<Verdict, String> {
     let state = call.state();
     let mut child = piped(&call)?;
     let _unread = child.0.stdout.take();
-    eventually(SOON, || {
-        let ids = std::fs::read_dir(state.join("ids")).is_ok_and(|mut ids| ids.next().is_some());
-        Ok((!ids).then(|| "not started".to_owned()))
-    })?;
-    eventually(SOON, || {
-        let there = left::processes_of(&state);
-        Ok((!there.is_empty()).then(|| format!("processes {there:?} outlive the time-out")))
-    })?;
+    for there in [true, false] {
+        eventually(SOON, || {
+            let pids = left::processes_of(&state);
+            let wrong = pids.is_empty() == there;
+            Ok(wrong.then(|| format!("processes {pids:?}, wanted: {there}")))
+        })?;
+    }
     // A Ctrl-C at least must get through to orch.
     // SAFETY: a plain call; the child is ours and not reaped yet.
     unsafe { libc::kill(i32::try_from(child.0.id()).unwrap_or(-1), libc::SIGINT) };

@@ -168,7 +168,7 @@ fn bomb() -> Result<Verdict, String> {
 fn neighbours() -> Result<Verdict, String> {
     let bomb = Call::new("strict")?
         .args(["--pids", "24"])
-        .sh("b() { b | b & }; b 2>/dev/null; exec sleep 618")
+        .sh("(b() { b | b & }; b) 2>/dev/null & exec sleep 618")
         .start()?;
     bomb.until("sleep 618")?;
     let state = bomb.state();
