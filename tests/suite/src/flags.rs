@@ -97,10 +97,6 @@ fn above_machine() -> Result<Verdict, String> {
             .output()
             .map_err(|e| e.to_string())?;
         let said = String::from_utf8_lossy(&done.stderr);
-        if ran {
-            ensure!(done.stdout == b"ran\n", "{} {said}", done.status);
-            continue;
-        }
         ensure!(
             done.status.code() == Some(125)
                 && done.stdout.is_empty()
@@ -287,6 +283,10 @@ fn full_disk() -> Result<Verdict, String> {
             .output()
             .map_err(|e| format!("unshare: {e}"))?;
         let said = String::from_utf8_lossy(&done.stderr);
+        if ran {
+            ensure!(done.stdout == b"ran\n", "{} {said}", done.status);
+            continue;
+        }
         ensure!(
             done.status.code() == Some(125)
                 && done.stdout.is_empty()
@@ -312,7 +312,7 @@ fn started_by(
         .arg(orch())
         .args(["run", "--", "echo", "ran"])
         .env("ORCH_STATE_DIR", state)
-        .env("ORCH_UID_BLOCK", crate::left::uid_block(&state))
+        .env("ORCH_UID_BLOCK", crate::left::uid_block(state))
         .env("HOME", "/nonexistent")
         .stdin(Stdio::null())
         .output()

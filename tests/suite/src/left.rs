@@ -89,6 +89,11 @@ fn is_locked(number: u32) -> bool {
     }
 }
 
+/// Whether a run with this state directory holds a range.
+pub fn holds_a_range(state: &Path) -> bool {
+    ranges(state).into_iter().any(is_locked)
+}
+
 /// Every process of runs with this state directory.
 pub fn processes_of(state: &Path) -> Vec<u32> {
     processes(&ranges(state))

@@ -176,7 +176,10 @@ fn swap() -> Result<Verdict, String> {
     running.until("sleep 611")?;
     let id = left::container_of(&running.state()).ok_or("no container")?;
     let mut known = Vec::new();
-    for group in left::groups().iter().filter(|path| path.ends_with(&id)) {
+    for group in left::groups()
+        .iter()
+        .filter(|path| path.to_string_lossy().ends_with(&id))
+    {
         for (file, wanted) in [
             ("0/memory.memsw.limit_in_bytes", "67108864"),
             ("0/memory.swap.max", "0"),
