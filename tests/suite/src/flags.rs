@@ -22,6 +22,7 @@ pub fn tests() -> Vec<Test> {
         test("flags::a_workdir_that_is_not_there", workdir),
         test("flags::a_receipt_that_cannot_be_written", receipt),
         test("flags::a_full_disk", full_disk),
+        test("flags::no_room_for_receipt_or_results", no_room),
         test("flags::no_right_to_make_namespaces", no_rights),
         test("flags::an_ordinary_user", ordinary_user),
         test("flags::a_state_directory_of_somebody_else", foreign_state),
@@ -299,6 +300,45 @@ fn full_disk() -> Result<Verdict, String> {
         );
     }
     ensure!(names(&state)?.is_empty(), "something is in {state:?}");
+    Ok(Verdict::Held)
+}
+
+/// Where the receipt goes, found out before anything is started; and where the
+/// results go: the command has run by then, and that is no success without them.
+fn no_room() -> Result<Verdict, String> {
+    let receipt = "--receipt \"$1/receipt\" -- echo ran";
+    let results = "--out \"$1/out\" -- sh -c 'head -c 100000 /dev/zero > /tmp/out/x; echo ran'";
+    for (options, args, code, out, word) in [
+        ("nr_inodes=1", receipt, 125, "", "code: receipt_failed"),
+        ("size=1m", receipt, 0, "ran\n", "exited with code 0"),
+        ("size=16k", results, 125, "ran\n", "code: copy_out_failed"),
+        ("size=1m", results, 0, "ran\n", "1 file"),
+    ] {
+        let place = Place::new()?;
+        let dir = place.folder("dir")?;
+        let script =
+            format!("mount -t tmpfs -o {options},mode=700 none \"$1\" && exec \"$2\" run {args}");
+        let done = std::process::Command::new("unshare")
+            .args(["--mount", "--propagation", "private"])
+            .args(["sh", "-c", &script, "sh"])
+            .args([dir.as_os_str(), &orch()])
+            .env("ORCH_STATE_DIR", place.join("state"))
+            .env(
+                "ORCH_UID_BLOCK",
+                crate::left::uid_block(&place.join("state")),
+            )
+            .stdin(Stdio::null())
+            .output()
+            .map_err(|e| format!("unshare: {e}"))?;
+        let said = String::from_utf8_lossy(&done.stderr);
+        ensure!(
+            done.status.code() == Some(code)
+                && done.stdout == out.as_bytes()
+                && said.contains(word),
+            "{options}: {} {said}",
+            done.status
+        );
+    }
     Ok(Verdict::Held)
 }
 
