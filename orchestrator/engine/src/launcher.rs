@@ -1,13 +1,13 @@
 //! The launcher process, seen from the engine.
 
-use std::io;
+use std::cell::Cell;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::process::{Child, Command, Stdio};
 
 use orch_policy::Error;
 use orch_wire::Channel;
 use orch_wire::launch::{Reply, Request};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
-use rustix::process::{Pid, WaitOptions, waitpid};
 
 use crate::state::StateDir;
 use crate::{failure, sealed};
@@ -16,31 +16,25 @@ use crate::{failure, sealed};
 #[derive(Debug)]
 pub struct Engine {
     channel: Option<Channel>,
-    process: Pid,
+    process: Child,
     guest: OwnedFd,
     state: StateDir,
+    /// Containers that are there or may be.
+    live: Cell<u32>,
 }
 
 impl Engine {
     /// Starts the launcher from sealed memory, with an empty environment and
-    /// nothing open but its control socket. Sealing and booting happen in the new
-    /// process, while the caller goes on; the guest is sealed here meanwhile.
+    /// nothing open but its control socket. It boots while the guest is sealed and
+    /// the caller goes on.
     ///
     /// # Errors
-    /// What the kernel says to the fork; anything later shows as a closed socket.
+    /// What the kernel says to sealing and starting.
     pub fn start(state: &StateDir, launcher: &[u8], guest: &[u8]) -> Result<Self, Error> {
         let (ours, theirs) = pair()?;
-        // SAFETY: the child makes nothing but system calls until it is another
-        // program, so it does not matter what other threads held in this moment.
-        let pid = unsafe { libc::fork() };
-        if pid == 0 {
-            let _ = become_launcher(launcher, &theirs);
-            // SAFETY: nothing of this copy of the process is to run any further.
-            unsafe { libc::_exit(125) }
-        }
-        let process = Pid::from_raw(pid)
-            .filter(|_| pid > 0)
-            .ok_or_else(|| failure::kernel("start the launcher", io::Error::last_os_error()))?;
+        let program = sealed::seal(c"orch-launcher", launcher)
+            .map_err(|e| failure::kernel("seal the launcher", e))?;
+        let process = spawn(&program, theirs)?;
         let guest =
             sealed::seal(c"orch-guest", guest).map_err(|e| failure::kernel("seal the guest", e))?;
         Ok(Self {
@@ -48,7 +42,18 @@ impl Engine {
             process,
             guest,
             state: state.clone(),
+            live: Cell::new(0),
         })
+    }
+
+    /// Notes that a container may be there from now on.
+    pub(crate) fn expect_container(&self) {
+        self.live.set(self.live.get() + 1);
+    }
+
+    /// Notes that nothing of a container is left.
+    pub(crate) fn forget_container(&self) {
+        self.live.set(self.live.get().saturating_sub(1));
     }
 
     /// The sealed guest.
@@ -102,67 +107,28 @@ impl Engine {
 }
 
 impl Drop for Engine {
-    /// Closing the socket ends the launcher; it removes what is left before.
+    /// Closing the socket ends the launcher; it removes what is left before, and
+    /// that is waited for. Where nothing is left, so is nothing to be waited for.
     fn drop(&mut self) {
         self.channel = None;
+        if self.live.get() == 0 {
+            return;
+        }
         // Nothing could be done about an error here.
-        let _ = waitpid(Some(self.process), WaitOptions::empty());
+        let _ = self.process.wait();
     }
 }
 
-/// In the child: seals both programs and becomes the launcher.
-fn become_launcher(launcher: &[u8], control: &OwnedFd) -> io::Result<()> {
-    let program = sealed::seal(c"orch-launcher", launcher)?;
-    let null = rustix::fs::open(
-        c"/dev/null",
-        rustix::fs::OFlags::RDWR | rustix::fs::OFlags::CLOEXEC,
-        rustix::fs::Mode::empty(),
-    )?;
-    let streams = [control.as_raw_fd(), null.as_raw_fd(), null.as_raw_fd()];
-    let argv = [c"orch-launcher".as_ptr(), std::ptr::null()];
-    let env = [std::ptr::null::<libc::c_char>()];
-    // SAFETY: plain descriptors, none of which is 0, 1 or 2 where those are open;
-    // null-terminated arrays of null-terminated strings.
-    unsafe {
-        reset_signals();
-        for (target, source) in (0..).zip(streams) {
-            if libc::dup2(source, target) < 0 {
-                return Err(io::Error::last_os_error());
-            }
-        }
-        // Whatever the caller had open without close-on-exec stays out (H7).
-        libc::syscall(
-            libc::SYS_close_range,
-            3,
-            u32::MAX,
-            libc::CLOSE_RANGE_CLOEXEC,
-        );
-        libc::syscall(
-            libc::SYS_execveat,
-            program.as_raw_fd(),
-            c"".as_ptr(),
-            argv.as_ptr(),
-            env.as_ptr(),
-            libc::AT_EMPTY_PATH,
-        );
-    }
-    Err(io::Error::last_os_error())
-}
-
-/// Blocked and ignored signals are inherited; the launcher starts without any.
-///
-/// # Safety
-/// For a process that is about to become another program.
-unsafe fn reset_signals() {
-    let mut set = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
-    // SAFETY: sigemptyset initialises the set; the numbers are valid.
-    unsafe {
-        for signal in [libc::SIGPIPE, libc::SIGCHLD, libc::SIGINT, libc::SIGTERM] {
-            libc::signal(signal, libc::SIG_DFL);
-        }
-        libc::sigemptyset(set.as_mut_ptr());
-        libc::sigprocmask(libc::SIG_SETMASK, set.as_ptr(), std::ptr::null_mut());
-    }
+/// Starts the sealed program (posix_spawn(3): no copy of this process is made,
+/// however large it is, and nothing runs in between).
+fn spawn(program: &OwnedFd, control: OwnedFd) -> Result<Child, Error> {
+    Command::new(format!("/proc/self/fd/{}", program.as_raw_fd()))
+        .env_clear()
+        .stdin(Stdio::from(control))
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .map_err(|e| failure::kernel("start the launcher", e))
 }
 
 fn closed() -> Error {

@@ -19,6 +19,7 @@ pub fn seal(name: &CStr, bytes: &[u8]) -> io::Result<OwnedFd> {
         Err(rustix::io::Errno::INVAL) => memfd_create(name, flags)?,
         other => other?,
     };
+    populate(bytes);
     let mut rest = bytes;
     while !rest.is_empty() {
         rest = &rest[rustix::io::write(&memory, rest)?..];
@@ -28,6 +29,17 @@ pub fn seal(name: &CStr, bytes: &[u8]) -> io::Result<OwnedFd> {
         SealFlags::WRITE | SealFlags::GROW | SealFlags::SHRINK | SealFlags::SEAL,
     )?;
     Ok(memory)
+}
+
+/// Maps the pages of the source at once instead of one fault after the other
+/// (MADV_POPULATE_READ, Linux 5.14). Where that is refused the faults do it.
+fn populate(bytes: &[u8]) {
+    let page = rustix::param::page_size();
+    let start = bytes.as_ptr() as usize & !(page - 1);
+    let length = bytes.as_ptr() as usize + bytes.len() - start;
+    // SAFETY: the range covers the pages of `bytes`, which are mapped and stay so;
+    // reading them in changes nothing that can be seen.
+    unsafe { libc::madvise(start as *mut libc::c_void, length, libc::MADV_POPULATE_READ) };
 }
 
 #[cfg(test)]

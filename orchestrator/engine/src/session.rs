@@ -76,7 +76,12 @@ impl<'e> Session<'e> {
             &plan.prepared,
             Some((0, ceilings(&plan.task))),
         )?;
-        let (reply, mut fds) = engine.reply()?;
+        let (reply, mut fds) = engine.reply().inspect_err(|e| {
+            // The launcher has said so: it failed, and nothing of it is there.
+            if e.code != Code::RuntimeFailed {
+                engine.forget_container();
+            }
+        })?;
         let Reply::Created {
             unified,
             missing,
@@ -304,6 +309,9 @@ fn destroy(engine: &Engine, container: &Container) -> Result<(CgroupUsage, Vec<S
     };
     match engine.ask(&request)? {
         (Reply::Destroyed { usage, left }, _) => {
+            if left.is_empty() {
+                engine.forget_container();
+            }
             let first = usage.into_iter().next().map(|(_, usage)| usage);
             Ok((first.unwrap_or_default(), left))
         }

@@ -75,6 +75,13 @@ fn take_control() -> io::Result<OwnedFd> {
         let copy = check(libc::fcntl(0, libc::F_DUPFD_CLOEXEC, 10).into())?;
         OwnedFd::from_raw_fd(i32::try_from(copy).unwrap_or(-1))
     };
+    // Whatever the caller of orch had open without close-on-exec ends here (H7).
+    let own = u32::try_from(control.as_raw_fd()).unwrap_or(u32::MAX);
+    // SAFETY: the control socket is the only descriptor that is used from here on.
+    unsafe {
+        check(libc::syscall(libc::SYS_close_range, 3, own - 1, 0))?;
+        check(libc::syscall(libc::SYS_close_range, own + 1, u32::MAX, 0))?;
+    }
     let null = rustix::fs::open(
         "/dev/null",
         rustix::fs::OFlags::RDWR | rustix::fs::OFlags::CLOEXEC,
