@@ -24,9 +24,12 @@ pub fn seal(name: &CStr, bytes: &[u8]) -> io::Result<OwnedFd> {
     while !rest.is_empty() {
         rest = &rest[rustix::io::write(&memory, rest)?..];
     }
+    // Not F_SEAL_WRITE: it waits, and then gives up with EBUSY, while anything in the
+    // kernel holds on to a page. There is no writable mapping that the difference
+    // could matter to, and F_SEAL_SEAL keeps it so.
     fcntl_add_seals(
         memory.as_fd(),
-        SealFlags::WRITE | SealFlags::GROW | SealFlags::SHRINK | SealFlags::SEAL,
+        SealFlags::FUTURE_WRITE | SealFlags::GROW | SealFlags::SHRINK | SealFlags::SEAL,
     )?;
     Ok(memory)
 }

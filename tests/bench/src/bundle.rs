@@ -15,16 +15,23 @@ use crate::scratch::Scratch;
 #[derive(Debug)]
 pub struct Bundle {
     scratch: Scratch,
+    path: PathBuf,
 }
 
+/// Where in the scratch directory orch lays a bundle out.
+const LAID_OUT: &str = "bundle";
+
 impl Bundle {
-    /// Asks `orch spec --profile PROFILE -- COMMAND…` and lays the bundle out.
+    /// Has `orch spec --profile PROFILE --bundle DIR -- COMMAND…` lay the bundle out.
     ///
     /// # Errors
-    /// When orch refuses, its answer is not a spec, or the disk does.
+    /// When orch refuses, or the disk does.
     pub fn from_orch(orch: &Path, profile: &str, command: &[&str]) -> Result<Self> {
+        let scratch = Scratch::new()?;
         let output = Command::new(orch)
-            .args(["spec", "--profile", profile, "--"])
+            .args(["spec", "--profile", profile, "--bundle"])
+            .arg(scratch.path().join(LAID_OUT))
+            .arg("--")
             .args(command)
             .stdin(Stdio::null())
             .output()
@@ -35,7 +42,9 @@ impl Bundle {
             output.status,
             String::from_utf8_lossy(&output.stderr).trim()
         );
-        Self::of(&output.stdout)
+        fs::create_dir(scratch.path().join("state")).context("cannot create state")?;
+        let path = scratch.path().join(LAID_OUT);
+        Ok(Self { scratch, path })
     }
 
     /// Lays a bundle out around the bytes of a `config.json`, unchanged.
@@ -66,7 +75,8 @@ impl Bundle {
         }
         ensure!(rootfs.is_dir(), "no directory {}", rootfs.display());
         fs::create_dir(scratch.path().join("state")).context("cannot create state")?;
-        Ok(Self { scratch })
+        let path = scratch.path().to_owned();
+        Ok(Self { scratch, path })
     }
 
     /// The least that any runtime can start: `program` in two namespaces over
@@ -100,7 +110,7 @@ impl Bundle {
     /// The bundle directory.
     #[must_use]
     pub fn path(&self) -> &Path {
-        self.scratch.path()
+        &self.path
     }
 
     /// Where a runtime may keep its state, apart from the machine's own.

@@ -62,10 +62,12 @@ fn programs(tier: &'static str) -> Result<Verdict> {
         if !name.starts_with("/memfd:orch-") {
             continue;
         }
+        /// fcntl(2); nothing can be written from now on (Linux 5.1).
+        const F_SEAL_FUTURE_WRITE: i32 = 0x10;
         sealed += 1;
         let seals = seals(&Path::new("/proc").join(process.pid.to_string()).join("exe"))?;
         let wanted =
-            libc::F_SEAL_WRITE | libc::F_SEAL_GROW | libc::F_SEAL_SHRINK | libc::F_SEAL_SEAL;
+            F_SEAL_FUTURE_WRITE | libc::F_SEAL_GROW | libc::F_SEAL_SHRINK | libc::F_SEAL_SEAL;
         ensure(seals & wanted == wanted, || {
             format!("{name} has seals {seals:#x}")
         })?;
