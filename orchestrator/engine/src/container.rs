@@ -65,15 +65,15 @@ pub fn prepare(spec: &ContainerSpec, rules: &Rules<'_>) -> Result<Prepared, Erro
         let path = source::resolve(&bind.source)?;
         // The workspace comes first (FS-21).
         match &workspace {
-            Some(inner) if *inner != path && inner.starts_with(&path) => {
+            Some(workspace) if workspace.starts_with(&path) || path.starts_with(workspace) => {
                 return Err(Error::new(
                     Code::MountDenied,
                     format!(
-                        "{} lies above the workspace {} and would show its neighbours",
+                        "{} lies inside or above the workspace {}",
                         path.display(),
-                        inner.display()
+                        workspace.display()
                     ),
-                    "mount a narrower path",
+                    "what is inside is there already; what is above would show its neighbours",
                 ));
             }
             None if bind.target == Path::new(WORKSPACE) => workspace = Some(path.clone()),

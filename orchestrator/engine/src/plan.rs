@@ -65,7 +65,7 @@ pub fn plan(engine: &Engine, request: &Request) -> Result<Plan, Error> {
 }
 
 /// A limit above what this machine allows is refused by name: the kernel would
-/// refuse it too, but later and without saying which.
+/// refuse it later and without saying which, or never enforce it at all.
 fn check_host(task: &TaskSpec) -> Result<(), Error> {
     use rustix::process::{Resource, getrlimit};
     for (name, resource, key) in [
@@ -75,21 +75,66 @@ fn check_host(task: &TaskSpec) -> Result<(), Error> {
         ("RLIMIT_CPU", Resource::Cpu, "limits.cpu_seconds"),
     ] {
         let asked = task.rlimits.iter().find(|limit| limit.name == name);
-        let (Some(asked), Some(most)) = (asked, getrlimit(resource).maximum) else {
-            continue;
-        };
-        if asked.hard > most {
-            return Err(Error::new(
-                Code::LimitUnavailable,
-                format!(
-                    "{key} asks for {}, and this machine allows {most}",
-                    asked.hard
-                ),
-                format!(
-                    "lower {key}, or raise the hard limit of the shell that starts orch (ulimit -H)"
-                ),
-            ));
+        if let (Some(asked), Some(most)) = (asked, getrlimit(resource).maximum) {
+            within(
+                key,
+                asked.hard,
+                most,
+                "raise the hard limit of the shell that starts orch (ulimit -H)",
+            )?;
         }
     }
-    Ok(())
+    let memory = memory_of_host().unwrap_or(u64::MAX);
+    within(
+        "limits.memory_mb",
+        task.limits.memory_bytes,
+        memory,
+        "ask for less: --memory",
+    )?;
+    let pids = number("/proc/sys/kernel/pid_max").unwrap_or(u64::MAX);
+    within(
+        "limits.processes",
+        task.limits.processes,
+        pids,
+        "ask for fewer: --pids",
+    )
+}
+
+fn within(key: &str, asked: u64, most: u64, otherwise: &str) -> Result<(), Error> {
+    if asked <= most {
+        return Ok(());
+    }
+    Err(Error::new(
+        Code::LimitUnavailable,
+        format!("{key} asks for {asked}, and this machine allows {most}"),
+        format!("lower {key}, or {otherwise}"),
+    ))
+}
+
+/// Memory and swap of the machine, bytes (proc_meminfo(5)).
+fn memory_of_host() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let field = |name: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+        line.trim().strip_suffix(" kB")?.parse::<u64>().ok()
+    };
+    Some((field("MemTotal:")? + field("SwapTotal:").unwrap_or(0)) * 1024)
+}
+
+fn number(path: &str) -> Option<u64> {
+    std::fs::read_to_string(path).ok()?.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_above_the_machine_is_refused_by_name() {
+        assert!(within("limits.x", 5, 5, "").is_ok());
+        let refused = within("limits.x", 6, 5, "do y").unwrap_err();
+        assert_eq!(refused.code, Code::LimitUnavailable);
+        assert!(refused.message.starts_with("limits.x asks for 6"));
+        assert!(memory_of_host().is_some_and(|bytes| bytes > 64 << 20));
+    }
 }

@@ -3,6 +3,7 @@
 use std::fs::{File, OpenOptions};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
 
 use orch_policy::{Code, Error};
 pub use orch_wire::range::COUNT;
@@ -56,6 +57,10 @@ fn block(configured: Option<&str>) -> Result<(u32, u32), Error> {
 /// the block makes no sense.
 pub fn take() -> Result<Range, Error> {
     let (base, ranges) = block(std::env::var(BLOCK).ok().as_deref())?;
+    take_from(Path::new(LOCKS), base, ranges)
+}
+
+fn take_from(locks: &Path, base: u32, ranges: u32) -> Result<Range, Error> {
     let file = OpenOptions::new()
         .create(true)
         .truncate(false)
@@ -63,8 +68,8 @@ pub fn take() -> Result<Range, Error> {
         .write(true)
         .mode(0o600)
         .custom_flags(libc::O_NOFOLLOW)
-        .open(LOCKS)
-        .map_err(|e| failure::kernel(format_args!("open {LOCKS}"), e))?;
+        .open(locks)
+        .map_err(|e| failure::kernel(format_args!("open {}", locks.display()), e))?;
     // Different processes start at different places and rarely meet.
     let start = std::process::id().wrapping_mul(61) % ranges;
     for step in 0..ranges {
@@ -106,6 +111,21 @@ fn lock(file: &File, number: u32) -> Result<bool, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn two_holders_never_have_the_same_range_and_a_released_one_comes_back() {
+        let locks = std::env::temp_dir().join(format!("orch-range-{}", std::process::id()));
+        let take = || take_from(&locks, 7, 2);
+        let (a, b) = (take().unwrap(), take().unwrap());
+        assert_ne!(a.first, b.first);
+        assert_eq!(take().unwrap_err().code, Code::HostExhausted);
+        let (copy, first) = (a.lock.try_clone().unwrap(), a.first);
+        drop(a);
+        assert!(take().is_err(), "a copy still holds it");
+        drop(copy);
+        assert_eq!(take().unwrap().first, first);
+        std::fs::remove_file(&locks).unwrap();
+    }
 
     #[test]
     fn a_block_starts_on_a_range_and_leaves_the_hosts_own_ids_alone() {

@@ -199,7 +199,7 @@ pub struct Profile {
     pub workspace: Option<PathBuf>,
     /// Whether the workspace can be written (PR-06, PR-09).
     pub workspace_mode: Access,
-    /// Host directory for temporary files; absent means a tmpfs (PR-14).
+    /// Host directory for which the in-memory `/tmp` stands in (PR-14); never shown.
     #[serde(serialize_with = "json::option")]
     pub tmpdir: Option<PathBuf>,
     /// Further host paths, in order; a later one shadows an earlier one (FS-06).

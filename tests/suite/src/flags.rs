@@ -74,6 +74,14 @@ fn above_machine() -> Result<Verdict, String> {
         &["limit_unavailable", "profile_too_loose"],
         &["open_files"],
     )?;
+    for (limit, key) in [
+        ("memory_mb: 16777216", "limits.memory_mb"),
+        ("processes: 4194304", "limits.processes"),
+    ] {
+        let path = place.profile(&format!("tier: loose\nlimits:\n  {limit}\n"))?;
+        let make = || Ok(Call::new(&path)?.args(["--network", "none"]));
+        one_of(make, &["limit_unavailable"], &[key])?;
+    }
     for (resource, most, key) in [
         (libc::RLIMIT_NOFILE, 300, "limits.open_files"),
         (libc::RLIMIT_FSIZE, 1 << 26, "limits.file_size_mb"),

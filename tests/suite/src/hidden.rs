@@ -144,6 +144,8 @@ fn workspace() -> Result<Verdict, String> {
     };
     refused(asked(&base), "mount_denied", &["base"])?;
     refused(asked(place.path()), "mount_denied", &["mine"])?;
+    let inside = place.folder("base/mine/inside")?;
+    refused(asked(&inside), "mount_denied", &["inside"])?;
     asked(&neighbour)()?
         .sh("echo control")
         .run()?

@@ -100,8 +100,9 @@ pub struct SandboxFile {
     pub workspace: Option<String>,
     /// Whether the workspace can be written. Not rw in tier strict (PR-09).
     pub workspace_mode: Option<Access>,
-    /// Host directory for temporary files, wiped after the task (PR-14); absent means
-    /// an in-memory file system bounded by `limits.tmp_mb`.
+    /// Host directory that a task takes for its temporary one (PR-14). `/tmp` inside is
+    /// always in memory, bounded by `limits.tmp_mb` and gone after the task, and stands
+    /// in for it; the host's directory itself is never shown.
     pub tmpdir: Option<String>,
     /// Further paths, in order; a later one shadows an earlier one (PR-15, FS-06).
     pub mounts: Option<Vec<MountFile>>,
