@@ -61,6 +61,8 @@ pub struct Facts<'a> {
     pub usage: CgroupUsage,
     /// Output streams: standard output, then standard error.
     pub outputs: &'a [Output],
+    /// The last bytes of both.
+    pub merged: &'a [u8],
     /// Copied results.
     pub out: Option<CopyOut>,
     /// Limits that the host cannot keep.
@@ -115,6 +117,7 @@ pub fn receipt(facts: Facts<'_>) -> Receipt {
         },
         stdout: stream(0),
         stderr: stream(1),
+        output: preview(facts.merged),
         limits: hits(facts.request.effective.bounds.clone(), &facts.usage),
         profile: profile.name.clone(),
         tier: profile.tier,
@@ -145,6 +148,16 @@ pub fn receipt(facts: Facts<'_>) -> Receipt {
 #[must_use]
 pub fn micros(duration: Duration) -> u64 {
     u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
+}
+
+/// Text where it is text; a character that was cut in two at the front is left out.
+fn preview(merged: &[u8]) -> Option<String> {
+    let start = merged
+        .iter()
+        .position(|byte| byte & 0b1100_0000 != 0b1000_0000)?;
+    // In front of a whole character there are at most three bytes of another.
+    let merged = if start <= 3 { &merged[start..] } else { merged };
+    Some(String::from_utf8_lossy(merged).into_owned())
 }
 
 fn stream(output: &Output) -> Stream {
@@ -226,4 +239,17 @@ fn hits(mut bounds: BTreeMap<String, Bound>, usage: &CgroupUsage) -> BTreeMap<St
         }
     }
     bounds
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_preview_does_not_begin_in_the_middle_of_a_character() {
+        assert_eq!(preview(b""), None);
+        assert_eq!(preview("\u{e9}a".as_bytes()).as_deref(), Some("\u{e9}a"));
+        assert_eq!(preview(&"\u{e9}a".as_bytes()[1..]).as_deref(), Some("a"));
+        assert_eq!(preview(b"a\xff").as_deref(), Some("a\u{fffd}"));
+    }
 }

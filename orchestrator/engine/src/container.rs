@@ -132,7 +132,6 @@ pub fn begin(
     };
     let mut fds = vec![theirs.as_fd(), lock.as_fd(), engine.guest().as_fd()];
     fds.extend(sources.iter().map(|source| source.as_fd()));
-    engine.expect_container();
     engine.send(&Request::Create(Box::new(create)), &fds)?;
 
     // The guest reads this as soon as it is there.

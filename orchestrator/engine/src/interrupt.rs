@@ -17,6 +17,7 @@ pub enum Interrupt {
 #[derive(Debug)]
 pub struct Interrupts {
     fd: OwnedFd,
+    before: libc::sigset_t,
 }
 
 const TAKEN: &[i32] = &[
@@ -35,9 +36,11 @@ impl Interrupts {
     /// What signalfd(2) says.
     pub fn take() -> io::Result<Self> {
         let set = set();
-        // SAFETY: the set is initialised, and the new descriptor is ours alone.
+        let mut before = MaybeUninit::<libc::sigset_t>::uninit();
+        // SAFETY: the set is initialised, the new descriptor is ours alone, and the
+        // mask from before is only read where the call has filled it.
         unsafe {
-            if libc::sigprocmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut()) != 0 {
+            if libc::sigprocmask(libc::SIG_BLOCK, &raw const set, before.as_mut_ptr()) != 0 {
                 return Err(io::Error::last_os_error());
             }
             let fd = libc::signalfd(-1, &raw const set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK);
@@ -46,6 +49,7 @@ impl Interrupts {
             }
             Ok(Self {
                 fd: OwnedFd::from_raw_fd(fd),
+                before: before.assume_init(),
             })
         }
     }
@@ -80,9 +84,15 @@ impl AsFd for Interrupts {
 
 impl Drop for Interrupts {
     fn drop(&mut self) {
-        let set = set();
-        // SAFETY: the set is initialised. What is pending acts now.
-        unsafe { libc::sigprocmask(libc::SIG_UNBLOCK, &raw const set, std::ptr::null_mut()) };
+        // SAFETY: the mask is the one that was there before; somebody around this may
+        // still hold the signals back. What is pending and free acts now.
+        unsafe {
+            libc::sigprocmask(
+                libc::SIG_SETMASK,
+                &raw const self.before,
+                std::ptr::null_mut(),
+            )
+        };
     }
 }
 

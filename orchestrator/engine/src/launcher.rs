@@ -3,12 +3,14 @@
 use std::cell::Cell;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use orch_policy::Error;
 use orch_wire::Channel;
 use orch_wire::launch::{Reply, Request};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
+use crate::account::micros;
 use crate::state::StateDir;
 use crate::{failure, sealed};
 
@@ -19,8 +21,8 @@ pub struct Engine {
     process: Child,
     guest: OwnedFd,
     state: StateDir,
-    /// Containers that are there or may be.
-    live: Cell<u32>,
+    /// How long starting took, and when it was done; told with the first task.
+    started: Cell<Option<(Duration, Instant)>>,
 }
 
 impl Engine {
@@ -31,6 +33,7 @@ impl Engine {
     /// # Errors
     /// What the kernel says to sealing and starting.
     pub fn start(state: &StateDir, launcher: &[u8], guest: &[u8]) -> Result<Self, Error> {
+        let begun = Instant::now();
         let (ours, theirs) = pair()?;
         let program = sealed::seal(c"orch-launcher", launcher)
             .map_err(|e| failure::kernel("seal the launcher", e))?;
@@ -42,18 +45,19 @@ impl Engine {
             process,
             guest,
             state: state.clone(),
-            live: Cell::new(0),
+            started: Cell::new(Some((begun.elapsed(), Instant::now()))),
         })
     }
 
-    /// Notes that a container may be there from now on.
-    pub(crate) fn expect_container(&self) {
-        self.live.set(self.live.get() + 1);
-    }
-
-    /// Notes that nothing of a container is left.
-    pub(crate) fn forget_container(&self) {
-        self.live.set(self.live.get().saturating_sub(1));
+    /// Stages before the first task: starting the launcher, and loading until now.
+    pub(crate) fn first_stages(&self) -> Vec<(String, u64)> {
+        let Some((launcher, since)) = self.started.take() else {
+            return Vec::new();
+        };
+        vec![
+            ("launcher".to_owned(), micros(launcher)),
+            ("load".to_owned(), micros(since.elapsed())),
+        ]
     }
 
     /// The sealed guest.
@@ -107,13 +111,10 @@ impl Engine {
 }
 
 impl Drop for Engine {
-    /// Closing the socket ends the launcher; it removes what is left before, and
-    /// that is waited for. Where nothing is left, so is nothing to be waited for.
+    /// Closing the socket ends the launcher; it removes what is left before. It is
+    /// waited for, so that not even a dead process is left to the host's init.
     fn drop(&mut self) {
         self.channel = None;
-        if self.live.get() == 0 {
-            return;
-        }
         // Nothing could be done about an error here.
         let _ = self.process.wait();
     }

@@ -20,10 +20,13 @@ impl Engine {
     /// # Errors
     /// Nothing was started, or nothing of it is left; the error says why.
     pub fn run(&mut self, request: Request, observer: &mut dyn Observer) -> Result<Outcome, Error> {
+        let before = self.first_stages();
         if request.profile.tier > Tier::Loose {
             selftest::ensure(self, &request.profile)?;
         }
-        self.run_unchecked(request, observer)
+        let mut outcome = self.run_unchecked(request, observer)?;
+        outcome.receipt.stages_us.extend(before);
+        Ok(outcome)
     }
 
     /// The same without the question whether the tier can be kept: the self-test
@@ -82,6 +85,7 @@ impl Engine {
             wall,
             usage,
             outputs: &wiring.streams.outputs,
+            merged: &wiring.streams.merged,
             out,
             missing,
             left,

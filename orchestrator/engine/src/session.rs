@@ -76,12 +76,7 @@ impl<'e> Session<'e> {
             &plan.prepared,
             Some((0, ceilings(&plan.task))),
         )?;
-        let (reply, mut fds) = engine.reply().inspect_err(|e| {
-            // The launcher has said so: it failed, and nothing of it is there.
-            if e.code != Code::RuntimeFailed {
-                engine.forget_container();
-            }
-        })?;
+        let (reply, mut fds) = engine.reply()?;
         let Reply::Created {
             unified,
             missing,
@@ -267,6 +262,7 @@ impl<'e> Session<'e> {
             wall: command.wall,
             usage,
             outputs: &wiring.streams.outputs,
+            merged: &wiring.streams.merged,
             out: None,
             missing: command.missing,
             left,
@@ -309,9 +305,6 @@ fn destroy(engine: &Engine, container: &Container) -> Result<(CgroupUsage, Vec<S
     };
     match engine.ask(&request)? {
         (Reply::Destroyed { usage, left }, _) => {
-            if left.is_empty() {
-                engine.forget_container();
-            }
             let first = usage.into_iter().next().map(|(_, usage)| usage);
             Ok((first.unwrap_or_default(), left))
         }

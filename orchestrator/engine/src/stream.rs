@@ -12,8 +12,9 @@ use crate::request::{Input, Sink};
 const CHUNK: usize = 64 << 10;
 /// A pipe that is ready takes at least this much without blocking (pipe(7)).
 const PIPE_BUF: usize = 4096;
-/// End of the output that is looked at for signs of a refusal (PX-18), bytes.
-const TAIL: usize = 4096;
+/// End of the output that is kept for the receipt (EV-04) and looked at for signs of
+/// a refusal (PX-18), bytes.
+pub const TAIL: usize = 6000;
 
 /// One output stream of a command.
 #[derive(Debug)]

@@ -12,7 +12,7 @@ use crate::interrupt::{Interrupt, Interrupts};
 use crate::launcher::Engine;
 use crate::lease::{Lease, Running};
 use crate::request::Observer;
-use crate::stream::{Feed, Output};
+use crate::stream::{Feed, Output, TAIL};
 use crate::terminal;
 
 /// How often the clock of the whole tree is read and the observer is told.
@@ -42,6 +42,20 @@ pub struct Streams {
     pub feed: Feed,
     /// What it writes.
     pub outputs: Vec<Output>,
+    /// The last bytes of all outputs, in the order in which they were read (EV-04).
+    pub merged: Vec<u8>,
+}
+
+impl Streams {
+    /// Streams that nothing has come from yet.
+    #[must_use]
+    pub fn new(feed: Feed, outputs: Vec<Output>) -> Self {
+        Self {
+            feed,
+            outputs,
+            merged: Vec::new(),
+        }
+    }
 }
 
 /// Bounds while a command runs.
@@ -212,9 +226,18 @@ fn advance(streams: &mut Streams, ready: &[bool], limit: u64) -> Result<(), Erro
     for index in 0..streams.outputs.len() {
         if ready.get(index + 1) == Some(&true) {
             let room = limit.saturating_sub(written(streams));
-            streams.outputs[index]
+            let output = &mut streams.outputs[index];
+            let read = output
                 .advance(room)
                 .map_err(|e| failure::kernel("read the output of the command", e))?;
+            let passed = read.unwrap_or(0).min(room);
+            let tail = output.tail();
+            let new = tail
+                .len()
+                .min(usize::try_from(passed).unwrap_or(usize::MAX));
+            streams.merged.extend(&tail[tail.len() - new..]);
+            let over = streams.merged.len().saturating_sub(TAIL);
+            streams.merged.drain(..over);
         }
     }
     Ok(())

@@ -39,10 +39,7 @@ impl Wiring {
                 let (out, out_end) = Output::new(stdout).map_err(broken)?;
                 let (err, err_end) = Output::new(stderr).map_err(broken)?;
                 Ok(Self {
-                    streams: Streams {
-                        feed,
-                        outputs: vec![out, err],
-                    },
+                    streams: Streams::new(feed, vec![out, err]),
                     command: vec![input, out_end, err_end],
                     terminal: None,
                     raw: None,
@@ -51,10 +48,7 @@ impl Wiring {
             Asked::Terminal(terminal) => {
                 let (feed, _) = Feed::new(Input::Null).map_err(broken)?;
                 Ok(Self {
-                    streams: Streams {
-                        feed,
-                        outputs: Vec::new(),
-                    },
+                    streams: Streams::new(feed, Vec::new()),
                     command: Vec::new(),
                     terminal: Some(terminal),
                     raw: None,

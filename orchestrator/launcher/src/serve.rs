@@ -93,6 +93,8 @@ fn take_control() -> io::Result<OwnedFd> {
             check(libc::dup2(null.as_raw_fd(), stream).into())?;
         }
         libc::setsid();
+        // Started by descriptor it would be called by the number of that.
+        libc::prctl(libc::PR_SET_NAME, c"orch-launcher".as_ptr());
         libc::umask(0o022);
         check(libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0).into())?;
         check(libc::prctl(libc::PR_SET_DUMPABLE, 0, 0, 0, 0).into())?;

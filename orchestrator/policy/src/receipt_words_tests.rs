@@ -32,6 +32,7 @@ fn receipt(task: &Task) -> Receipt {
         },
         stdout: Stream::default(),
         stderr: Stream::default(),
+        output: None,
         limits: effective(&profile, task).unwrap().bounds,
         profile: profile.name,
         tier: profile.tier,

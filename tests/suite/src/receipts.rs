@@ -17,6 +17,8 @@ pub fn tests() -> Vec<Test> {
         test("receipts::usage_is_that_of_the_whole_tree_px15", usage),
         test("receipts::every_bound_has_a_source_px15", bounds),
         test("receipts::output_is_counted_ev08", counted),
+        test("receipts::the_last_output_is_there_ev04", preview),
+        test("receipts::every_stage_is_timed", stages),
         test("receipts::a_refusal_is_guessed_at_px18", denied),
         test("receipts::labels_profile_and_image", labels),
         test("receipts::ids_are_never_the_same", ids),
@@ -398,5 +400,35 @@ fn summaries() -> Result<Verdict, String> {
     ensure!(said.contains("--pids"), "{said}");
     let said = summary(&[], "exit 3")?;
     ensure!(said.starts_with("exited with code 3 after "), "{said}");
+    Ok(Verdict::Held)
+}
+
+/// EV-04: the last 6 000 bytes of both streams; nothing where there is none.
+fn preview() -> Result<Verdict, String> {
+    let ended = Call::new("standard")?
+        .sh("head -c 7000 /dev/zero | tr '\\0' x; printf end")
+        .run()?;
+    let output = ended.fact("/output");
+    let text = output.as_str().unwrap_or_default();
+    ensure!(
+        text.len() == 6000 && text.ends_with("xxend") && text.starts_with('x'),
+        "{} bytes: {text}",
+        text.len()
+    );
+    let ended = Call::new("standard")?.sh("printf oops >&2").run()?;
+    ensure!(ended.fact("/output") == "oops", "{ended:?}");
+    let ended = Call::new("standard")?.sh(":").run()?;
+    ensure!(ended.fact("/output").is_null(), "{ended:?}");
+    Ok(Verdict::Held)
+}
+
+fn stages() -> Result<Verdict, String> {
+    let ended = Call::new("standard")?.sh(":").run()?;
+    for stage in [
+        "launcher", "load", "plan", "create", "lease", "exec", "command", "teardown",
+    ] {
+        let time = ended.fact(&format!("/stages_us/{stage}"));
+        ensure!(time.is_u64(), "no {stage}: {ended:?}");
+    }
     Ok(Verdict::Held)
 }

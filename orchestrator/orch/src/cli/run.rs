@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use orch_engine::interrupt::Interrupts;
 use orch_engine::request::{Outcome, Request};
 use orch_engine::{Engine, StateDir};
 use orch_policy::Error;
@@ -107,6 +108,8 @@ pub fn run(args: RunArgs) -> Result<u8, Error> {
     let receipt = args.receipt.as_deref().map(ReceiptFile::open).transpose()?;
     let mut progress = progress::on_stderr(!args.quiet && !args.task.tty);
 
+    // Held until the receipt is written: a second Ctrl-C in between would take it away.
+    let _held = Interrupts::take().ok();
     let result = engine.run(
         Request {
             profile: prepared.profile,
