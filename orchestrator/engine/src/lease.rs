@@ -10,6 +10,7 @@ use orch_wire::guest::{Exec, FromLease, Rlimit, Step, ToLease};
 
 use crate::failure;
 use crate::launcher::borrowed;
+use crate::terminal;
 
 /// User and group id, inside, of the lease's PID 1; no task has it.
 pub const LEASE_ID: u32 = 65_535;
@@ -101,6 +102,7 @@ impl Lease {
             rlimits: spec.rlimits.iter().map(rlimit).collect::<Result<_, _>>()?,
             filter: syscalls::task(spec.syscalls)?.bytes().to_vec(),
             tty: spec.tty,
+            size: spec.tty.then(terminal::size).flatten(),
             unified,
         }));
         let mut fds = borrowed(streams);

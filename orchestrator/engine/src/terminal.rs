@@ -32,6 +32,13 @@ impl Drop for Raw {
     }
 }
 
+/// Rows and columns of the terminal on standard input, where it is one.
+#[must_use]
+pub fn size() -> Option<(u16, u16)> {
+    let size = tcgetwinsize(std::io::stdin().as_fd()).ok()?;
+    Some((size.ws_row, size.ws_col))
+}
+
 /// Gives the command's terminal the size of the one on standard input.
 pub fn copy_size(to: &OwnedFd) {
     // Where standard input is no terminal, there is no size to be copied.

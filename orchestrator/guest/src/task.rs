@@ -45,7 +45,7 @@ pub fn start(exec: &Exec, mut fds: Vec<OwnedFd>) -> Result<Started, (Step, i32)>
     let at = |step: Step| move |e: io::Error| (step, errno(&e));
     let prepared = prepare(exec).map_err(at(Step::Exec))?;
     let (terminal, slave) = if exec.tty {
-        let (master, slave) = terminal::open().map_err(at(Step::Streams))?;
+        let (master, slave) = terminal::open(exec.size).map_err(at(Step::Streams))?;
         (Some(master), Some(slave))
     } else {
         (None, None)

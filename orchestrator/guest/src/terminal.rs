@@ -4,11 +4,13 @@ use std::io;
 use std::os::fd::OwnedFd;
 
 use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
+use rustix::termios::{Winsize, tcsetwinsize};
 
 use crate::syscall::check;
 
-/// Opens a new terminal of this lease: the daemon's side and the command's.
-pub fn open() -> io::Result<(OwnedFd, OwnedFd)> {
+/// Opens a new terminal of this lease: the daemon's side and the command's. The
+/// size is set before there is a command that could ask for it.
+pub fn open(size: Option<(u16, u16)>) -> io::Result<(OwnedFd, OwnedFd)> {
     let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
     grantpt(&master)?;
     unlockpt(&master)?;
@@ -16,6 +18,15 @@ pub fn open() -> io::Result<(OwnedFd, OwnedFd)> {
         &master,
         OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC,
     )?;
+    if let Some((rows, columns)) = size {
+        let size = Winsize {
+            ws_row: rows,
+            ws_col: columns,
+            ws_xpixel: 0,
+            ws_ypixel: 0,
+        };
+        tcsetwinsize(&slave, size)?;
+    }
     Ok((master, slave))
 }
 

@@ -80,8 +80,10 @@ pub struct Exec {
     pub rlimits: Vec<Rlimit>,
     /// Filter of the task (seccomp(2)).
     pub filter: Bytes,
-    /// Whether the first descriptor is a terminal.
+    /// Whether it gets a terminal, which the lease makes.
     pub tty: bool,
+    /// Rows and columns of that terminal, where they are known.
+    pub size: Option<(u16, u16)>,
     /// Whether the last descriptor is a cgroup v2 directory.
     pub unified: bool,
 }

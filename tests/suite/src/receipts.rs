@@ -62,6 +62,7 @@ const ALWAYS: &[&str] = &[
     "started",
     "state",
     "stderr",
+    "output",
     "stderr.bytes",
     "stderr.truncated",
     "stdout",
