@@ -177,9 +177,8 @@ pub struct Receipt {
     /// Standard error.
     pub stderr: Stream,
     /// The last 6 000 bytes of both, in the order in which they were read; lossy where
-    /// not UTF-8 (EV-04). Absent where nothing was written.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub output: Option<String>,
+    /// not UTF-8 (EV-04).
+    pub output: String,
     /// Every bound in force, by name of the profile key.
     pub limits: BTreeMap<String, Bound>,
     /// Name of the profile.

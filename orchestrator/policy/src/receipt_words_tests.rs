@@ -32,7 +32,7 @@ fn receipt(task: &Task) -> Receipt {
         },
         stdout: Stream::default(),
         stderr: Stream::default(),
-        output: None,
+        output: String::new(),
         limits: effective(&profile, task).unwrap().bounds,
         profile: profile.name,
         tier: profile.tier,
