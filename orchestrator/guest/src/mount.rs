@@ -137,11 +137,16 @@ pub fn mask(paths: &[Vec<u8>]) -> io::Result<()> {
             Err(e) => return Err(e.into()),
         };
         if FileType::from_raw_mode(stat.st_mode) == FileType::Directory {
-            if empty.is_none() {
-                empty = Some(sized(4096, 2, 0o555, SEALED)?);
+            // Before Linux 6.15 only a mount that is attached can be copied: the
+            // first path gets the original.
+            match &empty {
+                Some(attached) => attach(&clone(attached)?, path.as_bytes())?,
+                None => {
+                    let made = sized(4096, 2, 0o555, SEALED)?;
+                    attach(&made, path.as_bytes())?;
+                    empty = Some(made);
+                }
             }
-            let Some(source) = &empty else { continue };
-            attach(&clone(source)?, path.as_bytes())?;
         } else {
             let null = open_tree(
                 CWD,
