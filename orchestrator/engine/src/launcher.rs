@@ -11,6 +11,7 @@ use orch_wire::launch::{Reply, Request};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
 use crate::account::micros;
+use crate::patience::{PATIENCE, await_answer};
 use crate::state::StateDir;
 use crate::{failure, sealed};
 
@@ -93,6 +94,7 @@ impl Engine {
     /// What the launcher could not do, or that it is gone.
     pub fn reply(&self) -> Result<(Reply, Vec<OwnedFd>), Error> {
         let channel = self.channel.as_ref().ok_or_else(closed)?;
+        await_answer("launcher", channel.as_fd(), PATIENCE)?;
         match channel.recv::<Reply>() {
             Ok((Reply::Failed(what), _)) => Err(failure::launcher(&what)),
             Ok(reply) => Ok(reply),

@@ -10,6 +10,7 @@ use orch_wire::guest::{Exec, FromLease, Rlimit, Step, ToLease};
 
 use crate::failure;
 use crate::launcher::borrowed;
+use crate::patience::{PATIENCE, await_answer};
 use crate::terminal;
 
 /// User and group id, inside, of the lease's PID 1; no task has it.
@@ -156,6 +157,7 @@ impl Lease {
 }
 
 fn receive(channel: &Channel) -> Result<(FromLease, Vec<OwnedFd>), Error> {
+    await_answer("lease", channel.as_fd(), PATIENCE)?;
     channel
         .recv::<FromLease>()
         .map_err(|e| failure::lost("lease", &e))

@@ -36,6 +36,7 @@ pub mod terminal;
 pub mod wiring;
 
 mod failure;
+mod patience;
 mod random;
 
 pub use launcher::Engine;
