@@ -9,6 +9,7 @@ use orch_policy::Error;
 use orch_wire::Channel;
 use orch_wire::launch::{Reply, Request};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use crate::account::micros;
 use crate::patience::{PATIENCE, await_answer};
@@ -117,6 +118,16 @@ impl Drop for Engine {
     /// waited for, so that not even a dead process is left to the host's init.
     fn drop(&mut self) {
         self.channel = None;
+        let ended = i32::try_from(self.process.id())
+            .ok()
+            .and_then(Pid::from_raw)
+            .and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok())
+            .map(|pidfd| await_answer("launcher", pidfd.as_fd(), PATIENCE));
+        if matches!(ended, Some(Err(_))) {
+            // What it holds ends with it: the guest sees its socket close, and the
+            // next launcher removes the rest.
+            let _ = self.process.kill();
+        }
         // Nothing could be done about an error here.
         let _ = self.process.wait();
     }
