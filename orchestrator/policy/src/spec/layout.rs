@@ -21,8 +21,6 @@ pub const HOST_ETC: &[&str] = &[
     "ld.so.conf",
     "ld.so.conf.d",
     "alternatives",
-    "ca-certificates",
-    "ca-certificates.conf",
     "ssl/certs",
     "ssl/openssl.cnf",
     "pki/tls/certs",
