@@ -12,10 +12,12 @@ use std::path::{Path, PathBuf};
 use orch_policy::receipt::CopyOut;
 use orch_policy::{Code, Error};
 use rustix::fs::{
-    AtFlags, CWD, Dir, FileType, Mode, OFlags, ResolveFlags, fchmod, fstat, mkdirat, openat,
-    openat2, renameat, statat, unlinkat,
+    AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, fchmod, fstat, mkdirat, openat, openat2,
+    renameat, statat, unlinkat,
 };
 use rustix::io::Errno;
+
+use crate::destination;
 
 /// Deepest directory that is followed.
 const DEPTH: usize = 64;
@@ -36,35 +38,59 @@ struct Copier {
     done: CopyOut,
 }
 
-/// Copies `out` below `temporary` to a directory of the host, which is made where
-/// it is missing. At most `limit` bytes; a file that does not fit is left behind
-/// whole. No links, pipes, sockets, devices, setuid or setgid bits come along.
+/// Where results go.
+#[derive(Debug)]
+pub struct Destination {
+    path: PathBuf,
+    directory: OwnedFd,
+}
+
+impl Destination {
+    /// Opens the directory, which is made where it is missing. This happens before
+    /// the task starts, since the way there may lead through a folder that it can
+    /// write; `shown` are the folders that it, or one before it, could fill with
+    /// links (canonical paths).
+    ///
+    /// # Errors
+    /// [`Code::CopyOutFailed`] where it cannot be opened or made, or where the way
+    /// leads through a link in a shown folder.
+    pub fn open(path: &Path, shown: &[PathBuf]) -> Result<Self, Error> {
+        let directory = destination::open(path, shown).map_err(|e| failed(path, e))?;
+        Ok(Self {
+            path: path.to_owned(),
+            directory,
+        })
+    }
+}
+
+fn failed(to: &Path, e: io::Error) -> Error {
+    Error::new(
+        Code::CopyOutFailed,
+        format!("results cannot be copied to {}", to.display()),
+        "check that the directory can be written and has room",
+    )
+    .because(e)
+}
+
+/// Copies `out` below `temporary` to a directory of the host. At most `limit`
+/// bytes; a file that does not fit is left behind whole. No links, pipes, sockets,
+/// devices, setuid or setgid bits come along.
 ///
 /// # Errors
 /// [`Code::CopyOutFailed`] for the directory of the host, or its file system.
-pub fn copy(temporary: &OwnedFd, to: &Path, limit: u64) -> Result<CopyOut, Error> {
-    let failed = |e: io::Error| {
-        Error::new(
-            Code::CopyOutFailed,
-            format!("results cannot be copied to {}", to.display()),
-            "check that the directory can be written and has room",
-        )
-        .because(e)
-    };
+pub fn copy(temporary: &OwnedFd, to: &Destination, limit: u64) -> Result<CopyOut, Error> {
+    let failed = |e: io::Error| failed(&to.path, e);
     let mut copier = Copier {
         room: limit,
         entries: 0,
         done: CopyOut {
-            directory: to.display().to_string(),
+            directory: to.path.display().to_string(),
             ..CopyOut::default()
         },
     };
-    std::fs::create_dir_all(to).map_err(failed)?;
-    let target = openat(CWD, to, OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
-        .map_err(|e| failed(e.into()))?;
     match directory(temporary, "out".as_ref()) {
         Ok(source) => copier
-            .tree(&source, &target, Path::new(""), 0)
+            .tree(&source, &to.directory, Path::new(""), 0)
             .map_err(failed)?,
         Err(Errno::NOENT) => {}
         Err(e) => copier.skip(Path::new("out"), &io::Error::from(e).to_string()),

@@ -35,6 +35,7 @@ pub mod supervise;
 pub mod terminal;
 pub mod wiring;
 
+mod destination;
 mod failure;
 mod patience;
 mod random;

@@ -1,5 +1,7 @@
 //! A task, measured against its profile and this host, before anything starts.
 
+use std::path::PathBuf;
+
 use orch_policy::spec::container::ContainerSpec;
 use orch_policy::spec::task::TaskSpec;
 use orch_policy::{Code, Error, spec};
@@ -8,7 +10,7 @@ use crate::container::{self, Prepared};
 use crate::image;
 use crate::launcher::Engine;
 use crate::request::Request;
-use crate::source::Rules;
+use crate::source::{self, Rules};
 
 /// A task that has been measured against its profile: both specs, and every
 /// source opened.
@@ -19,6 +21,17 @@ pub struct Plan {
     /// What the command gets.
     pub task: TaskSpec,
     pub(crate) prepared: Prepared,
+}
+
+impl Plan {
+    /// Folders of the host that a task sees, canonical.
+    ///
+    /// # Errors
+    /// One has gone away since it was opened.
+    pub(crate) fn shown(&self) -> Result<Vec<PathBuf>, Error> {
+        let binds = self.container.binds.iter();
+        binds.map(|bind| source::resolve(&bind.source)).collect()
+    }
 }
 
 /// Measures a request against its profile and opens what it names; starts nothing.

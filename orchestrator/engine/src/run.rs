@@ -5,6 +5,7 @@ use orch_policy::profile::Tier;
 
 use crate::account::{self, Facts, Fate};
 use crate::clock::Clock;
+use crate::copy_out::Destination;
 use crate::interrupt::Interrupts;
 use crate::launcher::Engine;
 use crate::plan::plan;
@@ -38,12 +39,18 @@ impl Engine {
     ) -> Result<Outcome, Error> {
         let mut clock = Clock::start();
         let plan = plan(self, &request)?;
+        // Before the task can put anything in the way.
+        let out = request
+            .out
+            .as_deref()
+            .map(|to| Destination::open(to, &plan.shown()?))
+            .transpose()?;
         let asked = std::mem::replace(&mut request.streams, Asked::nothing());
         let mut wiring = Wiring::new(asked)?;
         let interrupts = Interrupts::take().map_err(|e| failure::kernel("take signals", e))?;
         clock.lap("plan");
         let mut session = Session::open(self, &plan, &mut clock)?;
-        if request.out.is_none() {
+        if out.is_none() {
             session.lease.forget_temporary();
         }
         let task = session.id().to_owned();
@@ -54,7 +61,7 @@ impl Engine {
         let most = limits.output_bytes;
         let drained = supervise::drain(&mut wiring.streams, most, &interrupts, observer);
         wiring.restore();
-        let copied = match (&request.out, drained) {
+        let copied = match (&out, drained) {
             (_, Err(error)) => Err(error),
             (Some(to), Ok(())) => lease
                 .temporary()
