@@ -85,7 +85,11 @@ impl Bundle {
     /// # Errors
     /// When the disk refuses.
     pub fn least(program: &str) -> Result<Self> {
-        let mut mounts = vec![json!({"destination": "/proc", "type": "proc", "source": "proc"})];
+        // Some want a /dev for the links and devices that they make.
+        let mut mounts = vec![
+            json!({"destination": "/proc", "type": "proc", "source": "proc"}),
+            json!({"destination": "/dev", "type": "tmpfs", "source": "tmpfs"}),
+        ];
         for directory in ["/usr", "/bin", "/lib", "/lib64"] {
             // On a merged system all but the first are links into it.
             if let Ok(source) = fs::canonicalize(directory) {
