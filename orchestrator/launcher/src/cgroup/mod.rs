@@ -7,7 +7,7 @@ mod kill;
 mod v1;
 mod v2;
 
-use std::io;
+use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
@@ -172,6 +172,13 @@ fn directories(path: &Path) -> Vec<String> {
         .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
         .filter_map(|entry| entry.file_name().into_string().ok())
         .collect()
+}
+
+/// Writes a file of a group, and makes none: kernfs says EACCES to the attempt,
+/// which would hide that the file is not there.
+fn write(path: &Path, value: &str) -> io::Result<()> {
+    let mut file = std::fs::OpenOptions::new().write(true).open(path)?;
+    file.write_all(value.as_bytes())
 }
 
 /// Number in a file that holds nothing else.

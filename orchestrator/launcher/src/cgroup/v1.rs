@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use orch_wire::launch::{CgroupLimits, CgroupUsage, Failure};
 use rustix::fs::{Mode, OFlags, open};
 
-use super::{Joined, NAME, block_devices, keyed, kill, make, number, remove, remove_tree};
+use super::{Joined, NAME, block_devices, keyed, kill, make, number, remove, remove_tree, write};
 use crate::failure::During;
 
 /// Controllers that are used where they are there.
@@ -95,7 +95,7 @@ impl Hierarchies {
                 .path(controller, id, exec, file)
                 .ok_or(io::Error::from_raw_os_error(libc::ENODEV))
                 .during(|| format!("find the {controller} controller"))?;
-            std::fs::write(&path, &value).during(|| format!("write {value} to {}", path.display()))
+            write(&path, &value).during(|| format!("write {value} to {}", path.display()))
         };
         let mut missing = Vec::new();
         if let Some(bytes) = limits.memory {

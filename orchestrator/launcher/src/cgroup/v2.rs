@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use orch_wire::launch::{CgroupLimits, CgroupUsage, Failure};
 use rustix::fs::{Gid, Mode, OFlags, Uid, chown, open};
 
-use super::{Joined, NAME, block_devices, keyed, kill, make, number, remove, remove_tree};
+use super::{Joined, NAME, block_devices, keyed, kill, make, number, remove, remove_tree, write};
 use crate::failure::During;
 use crate::syscall::check;
 
@@ -187,17 +187,32 @@ fn directory(path: &Path) -> io::Result<OwnedFd> {
     )?)
 }
 
+/// Switches on what there is. What there is not is missed by the limit that needs
+/// it, and by nothing else.
 fn enable(group: &Path) -> Result<(), Failure> {
-    let file = group.join("cgroup.subtree_control");
-    let there = std::fs::read_to_string(&file).unwrap_or_default();
-    for controller in CONTROLLERS {
-        if there.split_whitespace().any(|name| name == *controller) {
-            continue;
-        }
-        std::fs::write(&file, format!("+{controller}"))
+    let read = |name: &str| {
+        let file = group.join(name);
+        std::fs::read_to_string(&file).during(|| format!("read {}", file.display()))
+    };
+    let on = read("cgroup.subtree_control")?;
+    if wanted(CONTROLLERS.join(" ").as_str(), &on).next().is_none() {
+        return Ok(());
+    }
+    let there = read("cgroup.controllers")?;
+    for controller in wanted(&there, &on) {
+        let file = group.join("cgroup.subtree_control");
+        write(&file, &format!("+{controller}"))
             .during(|| format!("switch on {controller} in {}", group.display()))?;
     }
     Ok(())
+}
+
+/// Controllers that are used, are there and are not on yet.
+fn wanted<'a>(there: &'a str, on: &'a str) -> impl Iterator<Item = &'a str> {
+    there
+        .split_whitespace()
+        .filter(|name| CONTROLLERS.contains(name))
+        .filter(|name| !on.split_whitespace().any(|other| other == *name))
 }
 
 fn give(group: &Path, uid: u32) -> Result<(), Failure> {
@@ -206,25 +221,34 @@ fn give(group: &Path, uid: u32) -> Result<(), Failure> {
         .during(|| format!("hand over {}", file.display()))
 }
 
+/// Sets every ceiling; one whose controller is missing is an error, never
+/// "unlimited" (H18).
 fn limit(group: &Path, limits: &CgroupLimits) -> Result<Vec<String>, Failure> {
-    let set = |file: &str, value: String| {
-        let path = group.join(file);
-        std::fs::write(&path, &value).during(|| format!("write {value} to {}", path.display()))
+    let set = |controller: &str, key: &str, value: String| {
+        let path = group.join(format!("{controller}.{key}"));
+        match write(&path, &value) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {
+                Err(io::Error::from_raw_os_error(libc::ENODEV))
+                    .during(|| format!("find the {controller} controller"))
+            }
+            other => other.during(|| format!("write {value} to {}", path.display())),
+        }
     };
     let mut missing = Vec::new();
     if let Some(bytes) = limits.memory {
-        set("memory.max", bytes.to_string())?;
-        set("memory.oom.group", "1".to_owned())?;
-        match set("memory.swap.max", "0".to_owned()) {
-            Err(e) if e.errno == Some(libc::ENOENT) => missing.push("swap".to_owned()),
+        set("memory", "max", bytes.to_string())?;
+        set("memory", "oom.group", "1".to_owned())?;
+        match set("memory", "swap.max", "0".to_owned()) {
+            // A kernel without swap accounting; harmless where there is no swap.
+            Err(e) if e.errno == Some(libc::ENODEV) => missing.push("swap".to_owned()),
             other => other?,
         }
     }
     if let Some(count) = limits.pids {
-        set("pids.max", count.to_string())?;
+        set("pids", "max", count.to_string())?;
     }
     if let Some(milli) = limits.cpu_milli {
-        set("cpu.max", format!("{} 100000", milli * 100))?;
+        set("cpu", "max", format!("{} 100000", milli * 100))?;
     }
     for (rate, key) in [(limits.read_bps, "rbps"), (limits.write_bps, "wbps")] {
         let Some(rate) = rate else { continue };
@@ -233,7 +257,7 @@ fn limit(group: &Path, limits: &CgroupLimits) -> Result<Vec<String>, Failure> {
             missing.push("io (no block device to be seen)".to_owned());
         }
         for device in devices {
-            set("io.max", format!("{device} {key}={rate}"))?;
+            set("io", "max", format!("{device} {key}={rate}"))?;
         }
     }
     Ok(missing)
@@ -256,6 +280,29 @@ mod tests {
         let mounts = "22 1 0:20 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw,nsdelegate";
         let root = Tree::parse(mounts).map(|tree| tree.root);
         assert_eq!(root, Some(PathBuf::from("/sys/fs/cgroup")));
+    }
+
+    #[test]
+    fn a_controller_that_is_not_there_is_not_switched_on() {
+        let there = "cpuset cpu memory hugetlb pids";
+        let to_do: Vec<_> = wanted(there, "cpu").collect();
+        assert_eq!(to_do, ["memory", "pids"]);
+    }
+
+    #[test]
+    fn a_limit_without_its_controller_is_an_error_by_name_h18() {
+        let group = std::env::temp_dir();
+        let limits = CgroupLimits {
+            memory: None,
+            pids: Some(1),
+            cpu_milli: None,
+            read_bps: None,
+            write_bps: None,
+        };
+        let failure = limit(&group, &limits).unwrap_err();
+        assert_eq!(failure.step, "find the pids controller");
+        assert_eq!(failure.errno, Some(libc::ENODEV));
+        assert!(!group.join("pids.max").exists());
     }
 
     #[test]
