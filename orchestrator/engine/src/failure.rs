@@ -33,6 +33,12 @@ pub fn launcher(failure: &Failure) -> Error {
             Code::MountInvalid,
             "mount a directory on a directory and a file on a file",
         ),
+        // What mount_setattr(2) says where the file system cannot do it.
+        Some(libc::EINVAL) if failure.step.starts_with("translate the owners of ") => (
+            Code::HostUnsupported,
+            "put the source on a file system that can show files with other owners: \
+             ext4, xfs or btrfs, and tmpfs from Linux 6.3 on",
+        ),
         Some(errno) if EXHAUSTED.contains(&errno) => (
             Code::HostExhausted,
             "free disk space, memory, processes or descriptors on the host and try again",

@@ -57,8 +57,10 @@ pub fn take_sources(create: &Create, sources: &[OwnedFd]) -> Result<Vec<Taken>, 
             .map(idmap::namespace)
             .transpose()
             .during(|| format!("make the id map of {}", show(path)))?;
-        idmap::restrict(&tree, attributes(*flags), userns.as_ref())
-            .during(|| format!("set flags and ids of {}", show(path)))?;
+        idmap::restrict(&tree, attributes(*flags), userns.as_ref()).during(|| match &userns {
+            Some(_) => format!("translate the owners of {}", show(path)),
+            None => format!("set the flags of {}", show(path)),
+        })?;
         let root =
             std::fs::read_link(format!("/proc/self/fd/{}", source.as_raw_fd())).during(during)?;
         // Either of them would stand in the table of mounts.
