@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::time::Instant;
 
 use orch_wire::launch::{CgroupUsage, Create, Failure, Reply, Request};
@@ -20,6 +20,7 @@ const LEASE_ID: u32 = 65_535;
 
 struct Container {
     guest: OwnedFd,
+    pid: i32,
     host_id: u32,
     execs: Vec<u32>,
     /// Held as long as the container is: the lock on its uid range.
@@ -28,6 +29,7 @@ struct Container {
 
 struct Made {
     guest: OwnedFd,
+    pid: i32,
     reply: Reply,
     fds: Vec<OwnedFd>,
 }
@@ -48,7 +50,7 @@ pub fn run() -> io::Result<()> {
     let served = loop {
         match control.recv::<Request>() {
             Ok((request, fds)) => {
-                let (reply, send) = launcher.answer(request, fds);
+                let (reply, send) = launcher.answer(request, fds, control.as_fd());
                 let send: Vec<_> = send.iter().map(AsFd::as_fd).collect();
                 if control.send(&reply, &send).is_err() {
                     break Ok(());
@@ -103,9 +105,14 @@ fn take_control() -> io::Result<OwnedFd> {
 }
 
 impl Launcher {
-    fn answer(&mut self, request: Request, fds: Vec<OwnedFd>) -> (Reply, Vec<OwnedFd>) {
+    fn answer(
+        &mut self,
+        request: Request,
+        fds: Vec<OwnedFd>,
+        daemon: BorrowedFd<'_>,
+    ) -> (Reply, Vec<OwnedFd>) {
         let answered = match request {
-            Request::Create(create) => self.create(&create, fds),
+            Request::Create(create) => self.create(&create, fds, daemon),
             Request::Cgroup { id, exec, limits } => {
                 self.cgroup(&id, exec, |cgroups, group, host_id| {
                     let Joined { fds, missing } =
@@ -165,6 +172,7 @@ impl Launcher {
         &mut self,
         create: &Create,
         mut fds: Vec<OwnedFd>,
+        daemon: BorrowedFd<'_>,
     ) -> Result<(Reply, Vec<OwnedFd>), Failure> {
         let sound = !create.id.is_empty()
             && create.id.bytes().all(|byte| byte.is_ascii_hexdigit())
@@ -180,12 +188,13 @@ impl Launcher {
             return Err(io::Error::from_raw_os_error(libc::EINVAL))
                 .during(|| "read the request".to_owned());
         };
-        match self.fork_worker(create, &program, control, &sources) {
+        match self.fork_worker(create, &program, control, &sources, daemon) {
             Ok(made) => {
                 self.containers.insert(
                     create.id.clone(),
                     Container {
                         guest: made.guest,
+                        pid: made.pid,
                         host_id: create.host_id,
                         execs: create.first.iter().map(|(exec, _)| *exec).collect(),
                         _range: range,
@@ -210,6 +219,7 @@ impl Launcher {
         program: &OwnedFd,
         control: OwnedFd,
         sources: &[OwnedFd],
+        daemon: BorrowedFd<'_>,
     ) -> Result<Made, Failure> {
         let during = || "fork a worker".to_owned();
         let cgroups = self.cgroups.as_ref().map_err(Clone::clone)?;
@@ -245,7 +255,7 @@ impl Launcher {
             .as_ref()
             .map(|(exec, limits)| cgroups.create(&group, *exec, lease_uid, limits))
             .transpose();
-        let answer = Channel::new(ours).recv::<Result<worker::Made, Failure>>();
+        let answer = Self::hear(pid, ours, daemon);
         let guest = match answer {
             // The worker is not reaped yet, so the guest's number is still its own.
             Ok((Ok(made), _)) => process::open(made.0)
@@ -256,8 +266,15 @@ impl Launcher {
                 Err(io::Error::other(e.to_string())).during(|| "hear from the worker".to_owned())
             }
         };
-        // SAFETY: the child is ours and not reaped yet.
-        unsafe { libc::waitpid(pid, std::ptr::null_mut(), 0) };
+        if guest.is_err() {
+            // What the worker had started may hold its end of the socket, and is in
+            // no control group yet.
+            let known: Vec<i32> = self.containers.values().map(|c| c.pid).collect();
+            process::end_strays(&known, Instant::now() + process::PATIENCE);
+        } else {
+            // SAFETY: the child is ours and not reaped yet.
+            unsafe { libc::waitpid(pid, std::ptr::null_mut(), 0) };
+        }
         process::reap();
         let ((pid, stages), guest) = guest?;
         let copy = rustix::io::fcntl_dupfd_cloexec(&guest, 10)
@@ -267,6 +284,7 @@ impl Launcher {
                 let (fds, missing) = joined.map_or_else(Default::default, |j| (j.fds, j.missing));
                 Ok(Made {
                     guest,
+                    pid,
                     reply: Reply::Created {
                         pid,
                         unified: cgroups.unified(),
@@ -281,6 +299,24 @@ impl Launcher {
                 Err(failure)
             }
         }
+    }
+
+    /// The answer of a worker. One that is killed gives none, and the end of its
+    /// socket is not seen either as long as a child of it lives.
+    fn hear(
+        worker: i32,
+        answer: OwnedFd,
+        daemon: BorrowedFd<'_>,
+    ) -> Result<(Result<worker::Made, Failure>, Vec<OwnedFd>), WireError> {
+        let ended = process::open(worker).map_err(|_| WireError::Closed)?;
+        let deadline = Instant::now() + process::CREATE;
+        let heard = process::wait_either(&answer, &ended, daemon, deadline)
+            // It may have answered and ended in one go.
+            && process::wait(&answer, Instant::now());
+        if !heard {
+            return Err(WireError::Closed);
+        }
+        Channel::new(answer).recv()
     }
 
     /// Kills the guest, and with its pid namespace everything in it; then the
