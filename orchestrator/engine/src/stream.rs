@@ -138,6 +138,11 @@ impl Output {
         self.from = None;
     }
 
+    /// The same, where its end had not been reached.
+    pub fn abandon(&mut self) {
+        self.truncated |= self.from.take().is_some();
+    }
+
     /// Passes nothing on any more, what has been read included.
     pub fn give_up(&mut self) {
         self.truncated |= !self.is_done();

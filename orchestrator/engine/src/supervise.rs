@@ -20,6 +20,15 @@ const TICK: Duration = Duration::from_secs(1);
 /// Time between the word that a command should end and its end by force.
 const GRACE: Duration = Duration::from_secs(1);
 
+/// After the end of a command, an output from which nothing comes for this long
+/// is held open by somebody else.
+const QUIET: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 100_000_000,
+};
+/// Reads after the end of a command: the largest pipe (pipe(7): 1 MiB) takes 16.
+const READS: u32 = 64;
+
 /// Why a command is not waited for any longer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stop {
@@ -244,7 +253,8 @@ fn advance(streams: &mut Streams, ready: &[bool], limit: u64) -> Result<(), Erro
 }
 
 /// Passes on what was written before every writer was ended: what is still in the
-/// pipes, and no more than the limit. A caller who does not read is waited for
+/// pipes, and no more than the limit. A descriptor that a task has passed out of
+/// its sandbox keeps nothing waiting (E3). A caller who does not read is waited for
 /// until somebody wants an end.
 ///
 /// # Errors
@@ -255,9 +265,19 @@ pub fn drain(
     interrupts: &Interrupts,
     observer: &mut dyn Observer,
 ) -> Result<(), Error> {
+    let mut reads = vec![0_u32; streams.outputs.len()];
     loop {
         if written(streams) > limit {
             streams.outputs.iter_mut().for_each(Output::stop);
+        }
+        // Whoever still writes is no process of this command.
+        for (output, _) in streams
+            .outputs
+            .iter_mut()
+            .zip(&reads)
+            .filter(|(_, n)| **n >= READS)
+        {
+            output.abandon();
         }
         if streams.outputs.iter().all(Output::is_done) {
             return Ok(());
@@ -266,8 +286,20 @@ pub fn drain(
             let waiting = waiting(streams);
             let mut fds = vec![PollFd::new(interrupts, PollFlags::IN)];
             fds.extend(waiting.iter().skip(1).flatten().map(poll_for));
-            // No writer is left, so a pipe is either readable or at its end.
-            match poll(&mut fds, None) {
+            // No writer of the command is left, so a pipe is either readable or at its
+            // end, unless a process elsewhere was given the other end.
+            let reading = waiting.iter().skip(1).flatten().any(|(_, write)| !write);
+            match poll(&mut fds, reading.then_some(&QUIET)) {
+                Ok(0) => {
+                    drop(fds);
+                    drop(waiting);
+                    streams
+                        .outputs
+                        .iter_mut()
+                        .filter(|output| !output.has_pending())
+                        .for_each(Output::abandon);
+                    continue;
+                }
                 Ok(_) | Err(rustix::io::Errno::INTR) => {}
                 Err(e) => return Err(failure::kernel("wait for the last output", e)),
             }
@@ -286,6 +318,10 @@ pub fn drain(
         }
         if ready.contains(&true) {
             observer.before_output();
+        }
+        for (index, count) in reads.iter_mut().enumerate() {
+            let reads_now = !streams.outputs[index].has_pending();
+            *count += u32::from(reads_now && ready.get(index + 1) == Some(&true));
         }
         advance(streams, &ready, limit)?;
     }
