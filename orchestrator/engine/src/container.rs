@@ -48,15 +48,17 @@ pub struct Prepared {
 /// # Errors
 /// As [`source::resolve`] and [`source::take`].
 pub fn prepare(spec: &ContainerSpec, rules: &Rules<'_>) -> Result<Prepared, Error> {
-    let nothing_denied = Rules {
-        denied: &[],
-        allow_root_owned: true,
-    };
     let mut image = Vec::new();
     for bind in &spec.image {
+        // A directory that is named as an image shows no more than a mount would
+        // (FS-21); the parts of the host are chosen, not named.
+        let rules = Rules {
+            denied: if bind.idmap { rules.denied } else { &[] },
+            allow_root_owned: true,
+        };
         image.push((
             bind.clone(),
-            source::take(&bind.source, Access::Ro, &nothing_denied)?,
+            source::take(&bind.source, Access::Ro, &rules)?,
         ));
     }
     let mut binds = Vec::new();
