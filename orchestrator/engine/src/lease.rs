@@ -5,8 +5,8 @@ use std::os::unix::ffi::OsStrExt;
 
 use orch_policy::spec::task::TaskSpec;
 use orch_policy::{Code, Error, syscalls};
-use orch_wire::Channel;
 use orch_wire::guest::{Exec, FromLease, Rlimit, Step, ToLease};
+use orch_wire::{Channel, WireError};
 
 use crate::failure;
 use crate::launcher::borrowed;
@@ -108,9 +108,10 @@ impl Lease {
         }));
         let mut fds = borrowed(streams);
         fds.extend(joins.iter().map(AsFd::as_fd));
-        self.channel
-            .send(&message, &fds)
-            .map_err(|e| failure::lost("lease", &e))
+        self.channel.send(&message, &fds).map_err(|e| match e {
+            WireError::TooLarge(_) => crate::session::too_large().because(e),
+            e => failure::lost("lease", &e),
+        })
     }
 
     /// Waits until a command runs, or has been refused.

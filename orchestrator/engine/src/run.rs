@@ -55,6 +55,8 @@ impl Engine {
         }
         let task = session.id().to_owned();
         let ran = session.command(&plan.task, &mut wiring, &interrupts, observer, &mut clock);
+        // Also where nothing was started: who holds an end waits for it below.
+        wiring.command.clear();
         let (usage, left, lease) = session.close()?;
         clock.lap("teardown");
         let limits = &plan.task.limits;

@@ -320,6 +320,15 @@ fn unexpected() -> Error {
     )
 }
 
+/// Arguments and environment that execve(2) does not take.
+pub(crate) fn too_large() -> Error {
+    Error::new(
+        Code::Usage,
+        "the arguments and the environment are larger than the kernel takes",
+        "pass less, 128 KiB at most in one piece, or put it into a file and --mount that",
+    )
+}
+
 /// What is not the fault of orch is an answer of its own; the rest is an error.
 fn refused(task: &TaskSpec, step: Step, errno: i32) -> Fate {
     let cause = io::Error::from_raw_os_error(errno);
@@ -329,6 +338,7 @@ fn refused(task: &TaskSpec, step: Step, errno: i32) -> Fate {
             Step::Exec,
             libc::EACCES | libc::ENOEXEC | libc::EISDIR | libc::ELOOP | libc::EPERM | libc::ETXTBSY,
         ) => Fate::NotExecutable,
+        (Step::Exec, libc::E2BIG) => Fate::Failed(too_large().because(cause)),
         (Step::Cwd, _) => Fate::Failed(
             Error::new(
                 Code::WorkdirMissing,
