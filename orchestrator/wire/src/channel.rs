@@ -12,8 +12,8 @@ use rustix::net::{
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// Most descriptors that one message carries.
-pub const MAX_FDS: usize = 32;
+/// Most descriptors that one message carries: what the kernel takes (unix(7)).
+pub const MAX_FDS: usize = 253;
 
 /// Largest message, bytes. Room for the kernel's own limit on arguments and
 /// environment (execve(2): 6 MiB at most) and for the rest of the message.
