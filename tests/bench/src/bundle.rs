@@ -103,7 +103,12 @@ impl Bundle {
         }
         let spec = json!({
             "ociVersion": "1.0.2",
-            "process": {"user": {"uid": 0, "gid": 0}, "args": [program], "cwd": "/"},
+            "process": {
+                "user": {"uid": 0, "gid": 0},
+                "args": [program],
+                "env": ["PATH=/usr/bin:/bin"],
+                "cwd": "/",
+            },
             "root": {"path": "rootfs"},
             "mounts": mounts,
             "linux": {"namespaces": [{"type": "pid"}, {"type": "mount"}]},
