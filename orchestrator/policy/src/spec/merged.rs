@@ -223,7 +223,7 @@ fn linux(
         .gid_mappings(vec![mapping])
         .masked_paths(paths(&container.masked))
         .readonly_paths(paths(&container.readonly))
-        .rootfs_propagation("rprivate")
+        .rootfs_propagation("private")
         .resources(resources(&task.limits)?)
         .seccomp(seccomp)
         .build()
