@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::Write;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use orch_policy::receipt::Receipt;
@@ -27,6 +28,23 @@ pub struct Pending {
     file: File,
     temporary: PathBuf,
     target: PathBuf,
+}
+
+impl Pending {
+    /// The directory may lie in a folder of the task, which must not put a receipt
+    /// of its own in the place of this one.
+    fn check_still_there(&self) -> std::io::Result<()> {
+        let (ours, there) = (
+            self.file.metadata()?,
+            std::fs::symlink_metadata(&self.temporary)?,
+        );
+        if (ours.dev(), ours.ino()) == (there.dev(), there.ino()) {
+            return Ok(());
+        }
+        Err(std::io::Error::other(
+            "somebody has put another file in its place",
+        ))
+    }
 }
 
 impl Drop for Pending {
@@ -88,6 +106,7 @@ impl ReceiptFile {
             Self::Beside(mut pending) => pending
                 .file
                 .write_all(text.as_bytes())
+                .and_then(|()| pending.check_still_there())
                 .and_then(|()| std::fs::rename(&pending.temporary, &pending.target))
                 .map_err(|e| failed(&pending.target, e)),
         }
@@ -109,6 +128,21 @@ mod tests {
         let afterwards = entries();
         std::fs::remove_dir_all(&dir).unwrap();
         assert_eq!((while_open, afterwards), (1, 0));
+    }
+
+    #[test]
+    fn a_file_put_in_its_place_does_not_become_the_receipt() {
+        let dir = std::env::temp_dir().join(format!("orch-forged-{}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        let ReceiptFile::Beside(pending) = ReceiptFile::open(&dir.join("r.json")).unwrap() else {
+            panic!("not beside");
+        };
+        let before = pending.check_still_there();
+        std::fs::remove_file(&pending.temporary).unwrap();
+        std::fs::write(&pending.temporary, "{}").unwrap();
+        let after = pending.check_still_there();
+        std::fs::remove_dir_all(&dir).unwrap();
+        assert!(before.is_ok() && after.is_err());
     }
 
     #[test]
