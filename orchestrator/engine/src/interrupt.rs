@@ -84,15 +84,12 @@ impl AsFd for Interrupts {
 
 impl Drop for Interrupts {
     fn drop(&mut self) {
-        // SAFETY: the mask is the one that was there before; somebody around this may
-        // still hold the signals back. What is pending and free acts now.
-        unsafe {
-            libc::sigprocmask(
-                libc::SIG_SETMASK,
-                &raw const self.before,
-                std::ptr::null_mut(),
-            )
-        };
+        // What came too late to end the command must not end this process before it
+        // has said how the command ended.
+        while self.next().is_some() {}
+        let set = set();
+        // SAFETY: the set is initialised.
+        unsafe { libc::sigprocmask(libc::SIG_UNBLOCK, &raw const set, std::ptr::null_mut()) };
     }
 }
 
