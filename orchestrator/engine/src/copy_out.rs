@@ -17,7 +17,7 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use crate::destination;
+use crate::{destination, random};
 
 /// Deepest directory that is followed.
 const DEPTH: usize = 64;
@@ -36,6 +36,8 @@ struct Copier {
     room: u64,
     entries: u64,
     done: CopyOut,
+    /// Name of a file that is not complete yet; no task can guess it.
+    aside: PathBuf,
 }
 
 /// Where results go.
@@ -83,6 +85,7 @@ pub fn copy(temporary: &OwnedFd, to: &Destination, limit: u64) -> Result<CopyOut
     let mut copier = Copier {
         room: limit,
         entries: 0,
+        aside: PathBuf::from(format!(".orch-out-{}", random::id()?)),
         done: CopyOut {
             directory: to.path.display().to_string(),
             ..CopyOut::default()
@@ -193,7 +196,7 @@ impl Copier {
             return Ok(());
         }
         let executable = stat.st_mode & 0o100 != 0;
-        match write(&from, target, name, size, executable) {
+        match write(&from, target, (&self.aside, name), size, executable) {
             Ok(bytes) => {
                 self.room -= bytes;
                 self.done.bytes += bytes;
@@ -228,22 +231,21 @@ fn make(parent: &OwnedFd, name: &OsStr) -> io::Result<OwnedFd> {
 fn write(
     from: &OwnedFd,
     target: &OwnedFd,
-    name: &OsStr,
+    (aside, name): (&Path, &OsStr),
     size: u64,
     executable: bool,
 ) -> io::Result<u64> {
-    let aside = PathBuf::from(format!(".orch-out-{}", std::process::id()));
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let to = openat(target, &aside, flags, Mode::from_raw_mode(0o600))?;
+    let to = openat(target, aside, flags, Mode::from_raw_mode(0o600))?;
     let written = transfer(from, &to, size).and_then(|bytes| {
         let mode = if executable { 0o755 } else { 0o644 };
         fchmod(&to, Mode::from_raw_mode(mode))?;
-        renameat(target, &aside, target, name)?;
+        renameat(target, aside, target, name)?;
         Ok(bytes)
     });
     if written.is_err() {
         // The error that matters is the first one.
-        let _ = unlinkat(target, &aside, AtFlags::empty());
+        let _ = unlinkat(target, aside, AtFlags::empty());
     }
     written
 }
