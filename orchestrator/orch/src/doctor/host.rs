@@ -18,11 +18,11 @@ const NEWER: [((u32, u32), &str); 4] = [
     ),
     (
         (6, 3),
-        "no id-mapped tmpfs: a folder in one cannot be mounted writable",
+        "no id-mapped tmpfs: nothing that lies in one can be mounted inside",
     ),
     (
         (6, 11),
-        "the peak number of processes is not known on cgroup v2",
+        "the peak number of processes is not known on cgroup v2, unless the distribution added it",
     ),
     (
         (6, 15),
