@@ -66,6 +66,14 @@ test-privileged: build ## run the tests that make real sandboxes (root, or sudo)
 		ORCH_MUST_RUN="$${ORCH_MUST_RUN:-}" \
 		"$(TARGET)/$(TRIPLE)/debug/orch-suite"
 
+.PHONY: test-vm
+test-vm: build ## the same on Debian's kernel with cgroup v2 alone, emulated (VM=limits::)
+	@cargo build --locked -p orch-suite -p orch-probe
+	@ORCH_BIN="$(ABSOLUTE)/$(TRIPLE)/release/orch" \
+		ORCH_SUITE="$(ABSOLUTE)/$(TRIPLE)/debug/orch-suite" \
+		ORCH_PROBE="$(ABSOLUTE)/$(TRIPLE)/debug/orch-probe" \
+		VM_DIR="$(ABSOLUTE)/vm" tests/vm/run $(VM)
+
 .PHONY: lint
 lint: ## formatting, clippy, dependencies, docs, file sizes, shell scripts
 	@tests/lint
