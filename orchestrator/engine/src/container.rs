@@ -11,6 +11,7 @@ use orch_policy::spec::oci::{Ids, for_libcontainer};
 use orch_policy::spec::task::TaskSpec;
 use orch_policy::{Code, Error, syscalls};
 use orch_wire::Channel;
+use orch_wire::channel::MAX_FDS;
 use orch_wire::guest::{self, Lease};
 use orch_wire::launch::{CgroupLimits, Create, ROOTFS, Request};
 use orch_wire::rootfs::{Entry, IdMap, MountFlags};
@@ -132,6 +133,19 @@ pub fn begin(
         guest_filter: syscalls::guest()?.bytes().to_vec(),
         first,
     };
+    if sources.len() + 3 > MAX_FDS {
+        return Err(Error::new(
+            Code::MountInvalid,
+            format!(
+                "{} mounts are more than one container can have",
+                sources.len()
+            ),
+            format!(
+                "mount at most {} things: folders instead of files",
+                MAX_FDS - 3
+            ),
+        ));
+    }
     let mut fds = vec![theirs.as_fd(), lock.as_fd(), engine.guest().as_fd()];
     fds.extend(sources.iter().map(|source| source.as_fd()));
     engine.send(&Request::Create(Box::new(create)), &fds)?;

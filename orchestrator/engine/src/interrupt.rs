@@ -87,9 +87,25 @@ impl Drop for Interrupts {
         // What came too late to end the command must not end this process before it
         // has said how the command ended.
         while self.next().is_some() {}
-        let set = set();
-        // SAFETY: the set is initialised.
-        unsafe { libc::sigprocmask(libc::SIG_UNBLOCK, &raw const set, std::ptr::null_mut()) };
+        // SAFETY: the mask is the one that was there before; somebody around this may
+        // still hold the signals back.
+        unsafe {
+            libc::sigprocmask(
+                libc::SIG_SETMASK,
+                &raw const self.before,
+                std::ptr::null_mut(),
+            )
+        };
+    }
+}
+
+/// Whether the caller has had this signal ignored, as nohup(1) does.
+fn is_ignored(signal: i32) -> bool {
+    let mut action = MaybeUninit::<libc::sigaction>::uninit();
+    // SAFETY: a null new action only asks; the answer is read where it was given.
+    unsafe {
+        libc::sigaction(signal, std::ptr::null(), action.as_mut_ptr()) == 0
+            && action.assume_init().sa_sigaction == libc::SIG_IGN
     }
 }
 
@@ -98,7 +114,7 @@ fn set() -> libc::sigset_t {
     // SAFETY: sigemptyset initialises it, and the numbers are valid.
     unsafe {
         libc::sigemptyset(set.as_mut_ptr());
-        for signal in TAKEN {
+        for signal in TAKEN.iter().filter(|signal| !is_ignored(**signal)) {
             libc::sigaddset(set.as_mut_ptr(), *signal);
         }
         set.assume_init()
