@@ -7,6 +7,7 @@
 //! Called as `orch-suite mode NAME ARG…` it is a mode of the probe program
 //! instead: that is how it goes into a sandbox.
 
+mod attacks;
 mod bad_input;
 mod call;
 mod copy_out;
@@ -48,6 +49,7 @@ fn main() -> ExitCode {
     }
     let arguments = Arguments::from_args();
     let tests = [
+        attacks::tests(),
         limits::tests(),
         floods::tests(),
         kills::tests(),
