@@ -296,6 +296,13 @@ fn below() -> Result<Verdict, String> {
 /// system the folder lies.
 fn nothing_made() -> Result<Verdict, String> {
     for base in [std::env::temp_dir(), "/dev/shm".into()] {
+        // Nothing on tmpfs can be mounted before Linux 6.3, and that is said.
+        let (code, words): (_, &[&str]) =
+            if base == Path::new("/dev/shm") && crate::rig::host::version() < (6, 3) {
+                ("host_unsupported", &["tmpfs"])
+            } else {
+                ("mount_invalid", &["/workspace/", "first"])
+            };
         let place = Place::new()?;
         let input = place.file("input", "input")?;
         let folder = base.join(format!("orch-suite-{}-made", std::process::id()));
@@ -311,8 +318,7 @@ fn nothing_made() -> Result<Verdict, String> {
                     let call = Call::new(tier)?.args(["--folder".as_ref(), folder.as_os_str()]);
                     Ok(call.mount(&input, target))
                 };
-                let refused =
-                    crate::refusal::refused(make, "mount_invalid", &["/workspace/", "first"]);
+                let refused = crate::refusal::refused(make, code, words);
                 let made = names(&folder)?;
                 verdicts.push(refused.and_then(|()| {
                     ensure!(made.is_empty(), "made {made:?} in {}", folder.display());

@@ -193,12 +193,7 @@ fn endings() -> Result<Verdict, String> {
 
 /// PIDFD_INFO_EXIT, Linux 6.15; else it has to be said that the guest says so.
 fn source() -> Result<Verdict, String> {
-    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-    let mut numbers = release
-        .split(|c: char| !c.is_ascii_digit())
-        .filter_map(|part| part.parse::<u32>().ok());
-    let version = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
-    let wanted = if version >= (6, 15) {
+    let wanted = if crate::rig::host::version() >= (6, 15) {
         "kernel"
     } else {
         "guest"

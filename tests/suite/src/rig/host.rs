@@ -27,6 +27,15 @@ pub fn eventually<T>(what: &str, limit: Duration, mut ask: impl FnMut() -> Optio
     }
 }
 
+/// Version of the kernel: the first two numbers.
+pub fn version() -> (u32, u32) {
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let mut numbers = release
+        .split(|c: char| !c.is_ascii_digit())
+        .filter_map(|part| part.parse::<u32>().ok());
+    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
+}
+
 /// A process of this machine.
 #[derive(Debug, Clone)]
 pub struct Process {
