@@ -72,6 +72,8 @@ test-vm: build ## the same on Debian's kernel with cgroup v2 alone, emulated (VM
 	@ORCH_BIN="$(ABSOLUTE)/$(TRIPLE)/release/orch" \
 		ORCH_SUITE="$(ABSOLUTE)/$(TRIPLE)/debug/orch-suite" \
 		ORCH_PROBE="$(ABSOLUTE)/$(TRIPLE)/debug/orch-probe" \
+		ORCH_LAUNCHER="$(ABSOLUTE)/sealed/$(TRIPLE)/sealed/orch-launcher" \
+		ORCH_GUEST="$(ABSOLUTE)/sealed/$(TRIPLE)/sealed/orch-guest" \
 		VM_DIR="$(ABSOLUTE)/vm" tests/vm/run $(VM)
 
 .PHONY: lint
