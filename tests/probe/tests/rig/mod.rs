@@ -43,11 +43,20 @@ pub fn probe(args: &[&str]) -> Command {
     command
 }
 
+/// What a plain box shows of the host: the system, and not whatever else lies on the
+/// machine, through which a walk would not come in time.
+const SYSTEM: [&str; 11] = [
+    "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/run", "/sys", "/var",
+];
+
 /// The probe program in a plain bubblewrap box: namespaces, no capabilities, no filter.
 pub fn boxed(args: &[&str]) -> Command {
     let mut command = Command::new("bwrap");
+    command.args(["--unshare-all", "--cap-drop", "ALL"]);
+    for path in SYSTEM {
+        command.args(["--ro-bind-try", path, path]);
+    }
     command
-        .args(["--unshare-all", "--cap-drop", "ALL", "--ro-bind", "/", "/"])
         .args(["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp"])
         .args(["--ro-bind", PROGRAM, "/tmp/orch-probe", "/tmp/orch-probe"])
         .args(args)
