@@ -22,6 +22,8 @@ pub fn tests() -> Vec<Test> {
         test("attacks::an_output_that_a_sibling_holds_open", sibling),
         test("attacks::a_worker_that_is_killed", worker),
         test("attacks::nohup_is_respected", nohup),
+        test("attacks::results_named_like_unfinished_ones", taken_names),
+        test("attacks::a_signal_while_results_are_copied", late_signal),
     ]
 }
 
@@ -190,5 +192,60 @@ fn nohup() -> Result<Verdict, String> {
     let status = child.wait().map_err(|e| e.to_string())?;
     // The first one would have made it 129.
     ensure!(status.code() == Some(143), "{status}");
+    Ok(Verdict::Held)
+}
+
+/// A folder in memory: tens of thousands of files are no work for a disk.
+struct Memory(std::path::PathBuf);
+
+impl Memory {
+    fn new(name: &str) -> Result<Self, String> {
+        let path = format!("/dev/shm/orch-suite-{}-{name}", std::process::id());
+        fs::create_dir(&path).map_err(|e| format!("make {path}: {e}"))?;
+        Ok(Self(path.into()))
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        // Nothing could be done about an error here.
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Every name that an unfinished result once had: no task can guess the real one.
+fn taken_names() -> Result<Verdict, String> {
+    let out = Memory::new("names")?;
+    let script = "for i in range(1, 32769): open(f'/tmp/out/.orch-out-{i}', 'w')";
+    let ended = Call::new("standard")?
+        .args(["--out".as_ref(), out.0.as_os_str()])
+        .cmd(["/usr/bin/python3", "-c", script])
+        .run()?
+        .is(0, "exited", "exit")?;
+    ensure!(
+        ended.fact("/out/files") == 32_768,
+        "{:?}",
+        ended.fact("/out")
+    );
+    Ok(Verdict::Held)
+}
+
+/// A signal that comes too late for the command does not take its receipt away.
+fn late_signal() -> Result<Verdict, String> {
+    let out = Memory::new("signal")?;
+    let script = "for i in range(40000): open(f'/tmp/out/{i}', 'w')";
+    let running = Call::new("standard")?
+        .args(["--out".as_ref(), out.0.as_os_str()])
+        .cmd(["/usr/bin/python3", "-c", script])
+        .start()?;
+    eventually(Duration::from_secs(20), || {
+        Ok(names(&out.0)?
+            .is_empty()
+            .then(|| "nothing is copied".to_owned()))
+    })?;
+    running.signal(libc::SIGTERM);
+    let ended = running.wait(Duration::from_secs(40))?;
+    // The command had ended by itself, and so does the receipt say.
+    ended.is(0, "exited", "exit")?;
     Ok(Verdict::Held)
 }
