@@ -279,7 +279,7 @@ fn lease(spec: &ContainerSpec, task: &TaskSpec) -> Result<Lease, Error> {
         readonly: all(&spec.readonly),
         masked: all(&spec.masked),
         writable_root: spec.writable_root,
-        filter: syscalls::lease(task.syscalls)?.bytes().to_vec(),
+        filter: syscalls::lease(task.syscalls.tier())?.bytes().to_vec(),
         id: LEASE_ID,
         tty_gid: TTY_GID,
     })

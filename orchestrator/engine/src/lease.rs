@@ -92,6 +92,7 @@ impl Lease {
     ) -> Result<(), Error> {
         let strings =
             |list: &[std::ffi::OsString]| list.iter().map(|s| s.as_bytes().to_vec()).collect();
+        let filter = syscalls::task(spec.syscalls)?;
         let message = ToLease::Exec(Box::new(Exec {
             exec,
             argv: strings(&spec.argv),
@@ -101,7 +102,8 @@ impl Lease {
             gid: spec.gid,
             umask: spec.umask,
             rlimits: spec.rlimits.iter().map(rlimit).collect::<Result<_, _>>()?,
-            filter: syscalls::task(spec.syscalls)?.bytes().to_vec(),
+            asks: filter.asks(),
+            filter: filter.bytes().to_vec(),
             tty: spec.tty,
             size: spec.tty.then(terminal::size).flatten(),
             unified,

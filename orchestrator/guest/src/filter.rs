@@ -1,6 +1,7 @@
 //! Loading a system-call filter that was compiled on the host.
 
 use std::io;
+use std::os::fd::{FromRawFd, OwnedFd};
 
 use crate::syscall::{check, prctl};
 
@@ -9,6 +10,21 @@ use crate::syscall::{check, prctl};
 /// # Errors
 /// EINVAL for an empty or malformed program, otherwise what seccomp(2) says.
 pub fn load(program: &[u8]) -> io::Result<()> {
+    set(program, 0).map(drop)
+}
+
+/// As [`load`], for a program that asks; gives the descriptor of its listener.
+///
+/// # Errors
+/// Also EBUSY where a filter that is loaded already has a listener.
+pub fn load_with_listener(program: &[u8]) -> io::Result<OwnedFd> {
+    let fd = set(program, libc::SECCOMP_FILTER_FLAG_NEW_LISTENER)?;
+    let fd = i32::try_from(fd).map_err(|_| io::Error::from_raw_os_error(libc::EBADF))?;
+    // SAFETY: the kernel made this descriptor for this call.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+fn set(program: &[u8], flags: libc::c_ulong) -> io::Result<libc::c_long> {
     const INSTRUCTION: usize = size_of::<libc::sock_filter>();
     let count = program.len() / INSTRUCTION;
     let len = libc::c_ushort::try_from(count).unwrap_or(0);
@@ -44,9 +60,8 @@ pub fn load(program: &[u8]) -> io::Result<()> {
         libc::syscall(
             libc::SYS_seccomp,
             libc::SECCOMP_SET_MODE_FILTER,
-            0,
+            flags,
             &raw const fprog,
         )
     })
-    .map(drop)
 }

@@ -6,12 +6,14 @@
 //! - [`mount`], [`network`], [`privilege`], [`filter`]: what staging does.
 //! - [`serve`]: the lease's PID 1: starts commands, reaps, reports.
 //! - [`task`]: one command, from fork to execve(2).
+//! - [`gate`]: the word of a listener on who may call execve(2).
 //!
 //! Single-threaded throughout, so that fork is safe. It is started with its
 //! control socket as descriptor 3 and nothing else open but 0, 1 and 2.
 
 mod contain;
 mod filter;
+mod gate;
 mod mount;
 mod network;
 mod privilege;

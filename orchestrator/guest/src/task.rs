@@ -7,6 +7,7 @@ use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use orch_wire::Channel;
 use orch_wire::guest::{Exec, FromLease, Step};
 
+use crate::gate::{self, Gate};
 use crate::syscall::{check, errno, prctl};
 use crate::{filter, privilege, signals, terminal};
 
@@ -17,6 +18,8 @@ const STREAMS: usize = 3;
 pub struct Started {
     /// Process id within the lease.
     pub pid: libc::pid_t,
+    /// Where its table of system calls asks.
+    pub gate: Option<Gate>,
     pidfd: OwnedFd,
     terminal: Option<OwnedFd>,
 }
@@ -62,6 +65,8 @@ pub fn start(exec: &Exec, mut fds: Vec<OwnedFd>) -> Result<Started, (Step, i32)>
 
     let (read, write) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)
         .map_err(|e| (Step::Fork, e.raw_os_error()))?;
+    let way = exec.asks.then(gate::way).transpose();
+    let way = way.map_err(at(Step::Filter))?;
     let cgroup = exec.unified.then(|| joins.first()).flatten();
     let forked = match cgroup {
         Some(directory) => fork_into(directory),
@@ -70,7 +75,7 @@ pub fn start(exec: &Exec, mut fds: Vec<OwnedFd>) -> Result<Started, (Step, i32)>
     let (pid, pidfd) = match forked.map_err(at(Step::Fork))? {
         Forked::Child => {
             let joins: &[OwnedFd] = if exec.unified { &[] } else { &joins };
-            let (step, e) = match become_command(exec, &prepared, joins, streams) {
+            let (step, e) = match become_command(exec, &prepared, joins, streams, way.as_ref()) {
                 Ok(never) => match never {},
                 Err(failed) => failed,
             };
@@ -82,6 +87,19 @@ pub fn start(exec: &Exec, mut fds: Vec<OwnedFd>) -> Result<Started, (Step, i32)>
         Forked::Parent(pid, pidfd) => (pid, pidfd),
     };
     drop(write);
+    let gate = way.and_then(|(ours, child)| {
+        // Or a child that fails before it has a listener would be waited for.
+        drop(child);
+        Gate::receive(&ours)
+    });
+    if let Some(gate) = &gate
+        && let Err(e) = gate.admit(&read)
+    {
+        // Nobody would ever answer the child; the lease cannot go on either.
+        // SAFETY: a child that is not reaped yet.
+        unsafe { libc::kill(pid, libc::SIGKILL) };
+        return Err((Step::Filter, errno(&e)));
+    }
     let mut report = [0_u8; 2];
     loop {
         match rustix::io::read(&read, &mut report) {
@@ -98,6 +116,7 @@ pub fn start(exec: &Exec, mut fds: Vec<OwnedFd>) -> Result<Started, (Step, i32)>
     }
     Ok(Started {
         pid,
+        gate,
         pidfd,
         terminal,
     })
@@ -211,6 +230,7 @@ fn become_command(
     prepared: &Prepared,
     joins: &[OwnedFd],
     streams: [i32; STREAMS],
+    way: Option<&(Channel, Channel)>,
 ) -> Result<Never, (Step, io::Error)> {
     let at = |step: Step| move |e: io::Error| (step, e);
     for join in joins {
@@ -240,7 +260,13 @@ fn become_command(
     }))
     .map_err(at(Step::Cwd))?;
     signals::reset();
-    filter::load(&exec.filter).map_err(at(Step::Filter))?;
+    match way {
+        None => filter::load(&exec.filter).map_err(at(Step::Filter))?,
+        Some((_, ours)) => {
+            let listener = filter::load_with_listener(&exec.filter).map_err(at(Step::Filter))?;
+            gate::hand_over(ours, &listener).map_err(at(Step::Filter))?;
+        }
+    }
     Err((Step::Exec, execute(prepared)))
 }
 

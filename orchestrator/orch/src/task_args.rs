@@ -23,7 +23,7 @@ pub enum NetworkArg {
 /// What to run, under which profile, with what.
 #[derive(Debug, Args)]
 pub struct TaskArgs {
-    /// Shipped profile (loose, standard, strict, offline) or a profile file.
+    /// Shipped profile (loose, standard, strict, offline, python) or a profile file.
     ///
     /// read-only, workspace-write and danger-full-access are other names of
     /// strict, standard and loose.

@@ -8,7 +8,7 @@ use crate::load::{Context, Loaded, load_source};
 use crate::yaml::suggest::nearest;
 
 /// Names of the shipped profiles, in the order of listings.
-pub const NAMES: [&str; 4] = ["loose", "standard", "strict", "offline"];
+pub const NAMES: [&str; 5] = ["loose", "standard", "strict", "offline", "python"];
 
 /// The shipped profile behind a name or an alias (PR-35), if there is one.
 #[must_use]
@@ -18,6 +18,7 @@ pub fn canonical(name: &str) -> Option<&'static str> {
         "standard" | "workspace-write" => Some("standard"),
         "strict" | "read-only" => Some("strict"),
         "offline" => Some("offline"),
+        "python" => Some("python"),
         _ => None,
     }
 }
@@ -29,7 +30,8 @@ pub fn text(name: &str) -> Option<&'static str> {
         "loose" => include_str!("../../../profiles/loose.yaml"),
         "standard" => include_str!("../../../profiles/standard.yaml"),
         "strict" => include_str!("../../../profiles/strict.yaml"),
-        _ => include_str!("../../../profiles/offline.yaml"),
+        "offline" => include_str!("../../../profiles/offline.yaml"),
+        _ => include_str!("../../../profiles/python.yaml"),
     })
 }
 
@@ -67,7 +69,7 @@ pub fn unknown(name: &str) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::profile::{Access, NetworkDefault, Reuse, Tier};
+    use crate::profile::{Access, NetworkDefault, Reuse, SyscallTable, Tier};
 
     fn get(name: &str) -> crate::Profile {
         builtin(name, Path::new("/home/me")).unwrap().profile
@@ -113,6 +115,19 @@ mod tests {
         assert_eq!(strict.reuse, Reuse::Never);
 
         assert!(!get("offline").network.needs_egress());
+
+        // PX-11: strict in all but the table of system calls.
+        let python = get("python");
+        assert_eq!(python.syscalls, SyscallTable::Python);
+        assert_eq!(
+            python,
+            crate::Profile {
+                name: python.name.clone(),
+                description: python.description.clone(),
+                syscalls: SyscallTable::Python,
+                ..strict
+            }
+        );
     }
 
     /// PR-19…PR-23: the seed's numbers are standard's.

@@ -349,7 +349,7 @@ pub fn check_tier(profile: &Profile, shipped: &Profile) -> Result<(), Vec<TooLoo
 
 fn needs(field: &str, profile: &Profile) -> Tier {
     match field {
-        "syscalls" => profile.syscalls,
+        "syscalls" => profile.syscalls.tier(),
         "reuse" => match profile.reuse {
             crate::profile::Reuse::Pool => Tier::Loose,
             _ => Tier::Standard,

@@ -2,7 +2,7 @@ use std::path::Path;
 
 use super::*;
 use crate::builtin::builtin;
-use crate::profile::{Image, Reuse};
+use crate::profile::{Image, Reuse, SyscallTable};
 
 fn shipped(name: &str) -> Profile {
     builtin(name, Path::new("/home/me")).unwrap().profile
@@ -16,6 +16,7 @@ fn the_tiers_are_ordered_in_every_field() {
         ("standard", "loose"),
         ("strict", "loose"),
         ("offline", "standard"),
+        ("python", "strict"),
     ] {
         for order in compare(&shipped(tight), &shipped(loose)) {
             assert!(
@@ -102,7 +103,7 @@ const LOOSENINGS: &[(&str, Loosen)] = &[
     ("timeout_seconds", |p| p.timeout_ms += 1),
     ("env.allow", |p| p.env.allow.push("SECRET".into())),
     ("env.set", |p| p.env.set.push(("A".into(), "b".into()))),
-    ("syscalls", |p| p.syscalls = Tier::Loose),
+    ("syscalls", |p| p.syscalls = SyscallTable::Loose),
     ("user", |p| p.uid = 0),
     ("reuse", |p| p.reuse = Reuse::Pool),
 ];

@@ -80,7 +80,7 @@ pub fn fields(profile: &Profile) -> Vec<(String, Value)> {
     );
     rows.extend(
         [
-            ("syscalls", json!(tier_word(*syscalls))),
+            ("syscalls", json!(syscalls.word())),
             ("user", json!(format!("{uid}:{gid}"))),
             ("hostname", json!(hostname)),
             ("reuse", json!(reuse)),

@@ -31,6 +31,56 @@ pub enum Tier {
     Strict,
 }
 
+/// The tables of system calls, from the one that allows most to the one that
+/// allows least; each takes away from the one before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SyscallTable {
+    /// What every tier refuses.
+    Loose,
+    /// A tighter deny list.
+    Standard,
+    /// An allow list.
+    Strict,
+    /// As strict, for one program that starts no other: no process creation, no
+    /// second program, no signals, links or sockets (PX-11).
+    Python,
+}
+
+impl SyscallTable {
+    /// The loosest tier that has the table as its own; what starts a task under
+    /// the table runs under this tier's.
+    #[must_use]
+    pub const fn tier(self) -> Tier {
+        match self {
+            Self::Loose => Tier::Loose,
+            Self::Standard => Tier::Standard,
+            Self::Strict | Self::Python => Tier::Strict,
+        }
+    }
+
+    /// As in a profile.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Loose => "loose",
+            Self::Standard => "standard",
+            Self::Strict => "strict",
+            Self::Python => "python",
+        }
+    }
+}
+
+impl From<Tier> for SyscallTable {
+    fn from(tier: Tier) -> Self {
+        match tier {
+            Tier::Loose => Self::Loose,
+            Tier::Standard => Self::Standard,
+            Tier::Strict => Self::Strict,
+        }
+    }
+}
+
 /// Whether something may be written.
 #[derive(
     Debug,
@@ -217,8 +267,8 @@ pub struct Profile {
     pub timeout_ms: u64,
     /// Environment.
     pub env: Env,
-    /// Name of the system-call table (`loose`, `standard`, `strict`).
-    pub syscalls: Tier,
+    /// Which table of system calls tasks run under.
+    pub syscalls: SyscallTable,
     /// User id inside the sandbox, 0–65533.
     pub uid: u32,
     /// Group id inside the sandbox, 0–65533.

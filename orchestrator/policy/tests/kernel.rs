@@ -73,7 +73,7 @@ fn confined(tier: Tier, program: &str, args: &[&str]) -> Output {
     let stack = [
         syscalls::guest(),
         syscalls::lease(tier),
-        syscalls::task(tier),
+        syscalls::task(tier.into()),
     ];
     let mut command = Command::new(program);
     command.args(args);

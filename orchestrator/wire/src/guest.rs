@@ -80,6 +80,8 @@ pub struct Exec {
     pub rlimits: Vec<Rlimit>,
     /// Filter of the task (seccomp(2)).
     pub filter: Bytes,
+    /// Whether that filter asks a listener before exec (seccomp_unotify(2)).
+    pub asks: bool,
     /// Whether it gets a terminal, which the lease makes.
     pub tty: bool,
     /// Rows and columns of that terminal, where they are known.

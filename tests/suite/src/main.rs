@@ -20,6 +20,7 @@ mod hidden;
 mod kills;
 mod left;
 mod limits;
+mod one_program;
 mod paths;
 mod place;
 mod probes;
@@ -51,6 +52,7 @@ fn main() -> ExitCode {
     let tests = [
         attacks::tests(),
         limits::tests(),
+        one_program::tests(),
         floods::tests(),
         kills::tests(),
         survivors::tests(),

@@ -10,7 +10,7 @@ pub mod scalar;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::profile::{Access, NetworkDefault, Reuse, Tier};
+use crate::profile::{Access, NetworkDefault, Reuse, SyscallTable, Tier};
 use range as r;
 use scalar::{Pairs, Scalar, Whole};
 
@@ -29,7 +29,7 @@ pub struct ProfileFile {
     /// The tier whose bounds the profile keeps: loose, standard (default) or strict.
     /// The aliases danger-full-access, workspace-write and read-only are accepted (PR-35).
     pub tier: Option<TierName>,
-    /// A shipped profile (loose, standard, strict, offline) or a file, relative to
+    /// A shipped profile (loose, standard, strict, offline, python) or a file, relative to
     /// this one. Keys of this file win one by one; lists are replaced whole.
     pub extends: Option<String>,
     /// What the task sees and reaches.
@@ -46,8 +46,10 @@ pub struct ProfileFile {
     pub command_timeout_seconds: Option<Scalar>,
     /// The environment of a task, which starts empty (PX-03).
     pub env: Option<EnvFile>,
-    /// System-call table: loose, standard or strict; not looser than the tier.
-    pub syscalls: Option<TierName>,
+    /// System-call table, not looser than the tier: loose, standard, strict, or python,
+    /// under which the command can start no process and no other program, send no
+    /// signal, make no link and open no socket (PX-11).
+    pub syscalls: Option<SyscallTableName>,
     /// User inside the sandbox, `uid` or `uid:gid`, each 0 to 65533; gid defaults to uid.
     #[schemars(extend("minimum" = r::ID.min, "maximum" = r::ID.max))]
     pub user: Option<Scalar>,
@@ -82,6 +84,38 @@ impl From<TierName> for Tier {
             TierName::Loose | TierName::DangerFullAccess => Tier::Loose,
             TierName::Standard | TierName::WorkspaceWrite => Tier::Standard,
             TierName::Strict | TierName::ReadOnly => Tier::Strict,
+        }
+    }
+}
+
+/// A table of system calls: that of a tier, by any of its names, or python.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum SyscallTableName {
+    /// What every tier refuses.
+    Loose,
+    /// A tighter deny list.
+    Standard,
+    /// An allow list.
+    Strict,
+    /// As strict, for one program that starts no other.
+    Python,
+    /// Alias of loose.
+    DangerFullAccess,
+    /// Alias of standard.
+    WorkspaceWrite,
+    /// Alias of strict.
+    ReadOnly,
+}
+
+impl From<SyscallTableName> for SyscallTable {
+    fn from(name: SyscallTableName) -> Self {
+        use SyscallTableName as N;
+        match name {
+            N::Loose | N::DangerFullAccess => Self::Loose,
+            N::Standard | N::WorkspaceWrite => Self::Standard,
+            N::Strict | N::ReadOnly => Self::Strict,
+            N::Python => Self::Python,
         }
     }
 }

@@ -14,7 +14,7 @@ use crate::file::{NetworkFile, ProfileFile};
 use crate::layer::{Label, Layer};
 use crate::load::Context;
 use crate::network::Rule;
-use crate::profile::{Network, NetworkDefault, Profile, Tier};
+use crate::profile::{Network, NetworkDefault, Profile, SyscallTable, Tier};
 use crate::yaml::locate::Path;
 
 /// Where the value of one field came from.
@@ -174,7 +174,7 @@ pub(crate) fn resolve(chain: &Chain, cx: &Context<'_>) -> Result<Resolved, Error
     let limits = r.limits()?;
     let (command_timeout_ms, timeout_ms) = r.timeouts()?;
     let env = r.env()?;
-    let syscalls = Tier::from(*r.need("syscalls", |file| file.syscalls.as_ref())?.value);
+    let syscalls = SyscallTable::from(*r.need("syscalls", |file| file.syscalls.as_ref())?.value);
     let (uid, gid) = r.user()?;
     let hostname = r.hostname()?;
     let reuse = *r.need("reuse", |file| file.reuse.as_ref())?.value;

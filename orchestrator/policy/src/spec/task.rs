@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::layout;
 use crate::error::{Code, Error};
-use crate::profile::{Limits, Profile, Tier};
+use crate::profile::{Limits, Profile, SyscallTable, Tier};
 use crate::task::Task;
 
 /// Largest user or group id inside; the two above are taken (design §3.7, §4).
@@ -45,7 +45,7 @@ pub struct TaskSpec {
     /// Resource limits.
     pub rlimits: Vec<Rlimit>,
     /// System-call table.
-    pub syscalls: Tier,
+    pub syscalls: SyscallTable,
     /// Ceilings of the control group, output and copy-out.
     pub limits: Limits,
     /// Wall clock, milliseconds.

@@ -32,6 +32,7 @@ pub(super) const RETURN: u16 = 0x06;
 // Answers (linux/seccomp.h).
 pub(super) const RET_ALLOW: u32 = 0x7fff_0000;
 pub(super) const RET_ERRNO: u32 = 0x0005_0000;
+pub(super) const RET_ASK: u32 = 0x7fc0_0000;
 
 /// Compiles a table.
 pub(super) fn compile(table: &Table) -> Result<Program, Error> {
@@ -96,6 +97,7 @@ fn leaf(verdict: &Verdict) -> Result<Vec<Instruction>, Error> {
     match verdict {
         Verdict::Allow => code.push(stmt(RETURN, RET_ALLOW)),
         Verdict::Refuse(errno) => code.push(refuse(*errno)),
+        Verdict::Ask => code.push(stmt(RETURN, RET_ASK)),
         Verdict::Check(checks) => {
             for check in checks {
                 code.extend(refusal(check)?);

@@ -5,7 +5,7 @@
 //!
 //! - [`guest`]: PID 1 of a container; makes namespaces and mounts.
 //! - [`lease`]: PID 1 of a lease; starts task children.
-//! - [`task`]: one per tier, loaded last before exec.
+//! - [`task`]: one per tier and one for a single program, loaded last before exec.
 //!
 //! A filter that is inherited can only take away, so each outer program allows
 //! all that the inner ones allow. In all of them a call of another ABI (i386,
@@ -30,7 +30,7 @@ mod verdict;
 mod tests;
 
 use crate::error::Error;
-use crate::profile::Tier;
+use crate::profile::{SyscallTable, Tier};
 
 pub use oci::oci;
 pub use program::{Instruction, Program};
@@ -42,32 +42,34 @@ pub enum Filter {
     Guest,
     /// PID 1 of a lease of that tier.
     Lease(Tier),
-    /// Every process of a task of that tier.
-    Task(Tier),
+    /// Every process of a task under that table.
+    Task(SyscallTable),
 }
 
 impl Filter {
     /// All of them, outermost first.
-    pub const ALL: [Filter; 7] = [
+    pub const ALL: [Filter; 8] = [
         Filter::Guest,
         Filter::Lease(Tier::Loose),
         Filter::Lease(Tier::Standard),
         Filter::Lease(Tier::Strict),
-        Filter::Task(Tier::Loose),
-        Filter::Task(Tier::Standard),
-        Filter::Task(Tier::Strict),
+        Filter::Task(SyscallTable::Loose),
+        Filter::Task(SyscallTable::Standard),
+        Filter::Task(SyscallTable::Strict),
+        Filter::Task(SyscallTable::Python),
     ];
 }
 
 /// The filter of a task, loaded as the last step before exec, after
-/// `no_new_privs`.
+/// `no_new_privs`. Where it [asks](Program::asks), it needs a listener that lets
+/// the first exec through.
 ///
 /// # Errors
 ///
 /// [`crate::Code::ControlMissing`] where orch was built with bytes that are no
 /// program.
-pub fn task(tier: Tier) -> Result<Program, Error> {
-    carried(Filter::Task(tier))
+pub fn task(table: SyscallTable) -> Result<Program, Error> {
+    carried(Filter::Task(table))
 }
 
 /// The filter of a lease's PID 1: all that [`task`] of that tier allows, and
@@ -102,7 +104,7 @@ pub fn compile(filter: Filter) -> Result<Program, Error> {
     let table = match filter {
         Filter::Guest => table::guest(),
         Filter::Lease(tier) => table::lease(tier),
-        Filter::Task(tier) => table::task(tier),
+        Filter::Task(table) => table::task(table),
     };
     compile::compile(&table?)
 }
@@ -118,8 +120,9 @@ fn carried(filter: Filter) -> Result<Program, Error> {
         Filter::Lease(Tier::Loose) => bytes!("lease-loose"),
         Filter::Lease(Tier::Standard) => bytes!("lease-standard"),
         Filter::Lease(Tier::Strict) => bytes!("lease-strict"),
-        Filter::Task(Tier::Loose) => bytes!("task-loose"),
-        Filter::Task(Tier::Standard) => bytes!("task-standard"),
-        Filter::Task(Tier::Strict) => bytes!("task-strict"),
+        Filter::Task(SyscallTable::Loose) => bytes!("task-loose"),
+        Filter::Task(SyscallTable::Standard) => bytes!("task-standard"),
+        Filter::Task(SyscallTable::Strict) => bytes!("task-strict"),
+        Filter::Task(SyscallTable::Python) => bytes!("task-python"),
     })
 }

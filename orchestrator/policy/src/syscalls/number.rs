@@ -111,6 +111,7 @@ fn literal(text: &str) -> Option<u32> {
 pub(super) fn errno(file: &str, name: &str) -> Result<u16, Error> {
     match name {
         "EPERM" => Ok(EPERM),
+        "EACCES" => Ok(13),
         "ENOSYS" => Ok(ENOSYS),
         "EPROTONOSUPPORT" => Ok(93),
         "EAFNOSUPPORT" => Ok(97),

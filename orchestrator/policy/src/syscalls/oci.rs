@@ -15,20 +15,20 @@ use super::number::{EPERM, Names, fault, known_to_libseccomp};
 use super::table;
 use super::verdict::{Check, Compare, Test, Verdict};
 use crate::error::Error;
-use crate::profile::Tier;
+use crate::profile::SyscallTable;
 
 /// What the six arguments must look like: for each a mask and the value under
 /// it; mask 0 is any value. An OCI rule holds one condition for each argument, so
 /// this is one rule.
 type Cell = [(u32, u32); 6];
 
-/// The filter of a tier's tasks for runc, crun and youki.
+/// The filter of tasks under a table for runc, crun and youki.
 ///
 /// # Errors
 ///
 /// As [`super::task`].
-pub fn oci(tier: Tier) -> Result<LinuxSeccomp, Error> {
-    let table = table::task(tier)?;
+pub fn oci(table: SyscallTable) -> Result<LinuxSeccomp, Error> {
+    let table = table::task(table)?;
     let mut calls: Vec<_> = Names::load()?.calls().collect();
     calls.sort_unstable_by_key(|(_, number)| *number);
 
@@ -42,7 +42,8 @@ pub fn oci(tier: Tier) -> Result<LinuxSeccomp, Error> {
             continue;
         }
         match &table[usize::from(number)] {
-            Some(Verdict::Allow) => plain.push(name.to_owned()),
+            // Without a listener nobody could start the command itself.
+            Some(Verdict::Allow | Verdict::Ask) => plain.push(name.to_owned()),
             Some(Verdict::Check(checks)) => {
                 let cells = allowed(checks);
                 checked.entry(cells).or_default().push(name.to_owned());

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use super::compile::{RET_ASK, RETURN};
 use super::number::fault;
 use crate::error::Error;
 
@@ -64,6 +65,15 @@ impl Program {
     #[must_use]
     pub fn size(&self) -> usize {
         self.bytes.len() / Instruction::SIZE
+    }
+
+    /// Whether some calls wait for the word of a listener: then the filter is
+    /// loaded with `SECCOMP_FILTER_FLAG_NEW_LISTENER` (seccomp_unotify(2)).
+    #[must_use]
+    pub fn asks(&self) -> bool {
+        (0..self.size())
+            .filter_map(|index| self.instruction(index))
+            .any(|i| i.code == RETURN && i.value == RET_ASK)
     }
 
     /// The instruction at an index; nothing past the end.

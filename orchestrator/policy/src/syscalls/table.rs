@@ -7,11 +7,12 @@ use serde::Deserialize;
 use super::number::{EPERM, Names, errno, fault};
 use super::verdict::{Check, Compare, Test, Verdict};
 use crate::error::Error;
-use crate::profile::Tier;
+use crate::profile::{SyscallTable, Tier};
 
 const LOOSE: &str = include_str!("../../syscalls/loose.json");
 const STANDARD: &str = include_str!("../../syscalls/standard.json");
 const STRICT: &str = include_str!("../../syscalls/strict.json");
+const PYTHON: &str = include_str!("../../syscalls/python.json");
 const LEASE: &str = include_str!("../../syscalls/lease.json");
 const GUEST: &str = include_str!("../../syscalls/guest.json");
 
@@ -27,6 +28,8 @@ struct File<'a> {
     extends: Option<&'a str>,
     #[serde(borrow, default)]
     refuse: Vec<Refuse<'a>>,
+    #[serde(borrow, default)]
+    ask: Vec<Group<'a>>,
     #[serde(default)]
     check: Vec<Checks<'a>>,
     allow: Option<Vec<Group<'a>>>,
@@ -87,9 +90,9 @@ struct When<'a> {
     not_in: Option<Vec<&'a str>>,
 }
 
-/// The table of a tier's tasks.
-pub(super) fn task(tier: Tier) -> Result<Table, Error> {
-    tier_table(&Names::load()?, tier)
+/// The table of the tasks.
+pub(super) fn task(table: SyscallTable) -> Result<Table, Error> {
+    task_table(&Names::load()?, table)
 }
 
 /// The table of a tier's lease: the tier's own and the calls that start children.
@@ -114,24 +117,27 @@ pub(super) fn guest() -> Result<Table, Error> {
 }
 
 fn lease_table(names: &Names, tier: Tier) -> Result<Table, Error> {
-    let mut table = tier_table(names, tier)?;
+    let mut table = task_table(names, tier.into())?;
     widen(names, "lease", LEASE, &mut table)?;
     Ok(table)
 }
 
-fn tier_table(names: &Names, tier: Tier) -> Result<Table, Error> {
+fn task_table(names: &Names, which: SyscallTable) -> Result<Table, Error> {
     let mut table = vec![None; usize::from(names.newest()) + 1];
     for (_, number) in names.calls() {
         table[usize::from(number)] = Some(Verdict::Allow);
     }
-    // Each file takes away from the one before, so the order of the tiers holds
+    // Each file takes away from the one before, so the order of the tables holds
     // by construction and not by comparing three lists.
     narrow(names, "loose", None, LOOSE, &mut table)?;
-    if tier >= Tier::Standard {
+    if which >= SyscallTable::Standard {
         narrow(names, "standard", Some("loose"), STANDARD, &mut table)?;
     }
-    if tier >= Tier::Strict {
+    if which >= SyscallTable::Strict {
         narrow(names, "strict", Some("standard"), STRICT, &mut table)?;
+    }
+    if which >= SyscallTable::Python {
+        narrow(names, "python", Some("strict"), PYTHON, &mut table)?;
     }
     Ok(table)
 }
@@ -172,9 +178,16 @@ pub(super) fn narrow(
             *verdict = Verdict::Refuse(errno);
         }
     }
+    for call in data.ask.iter().flat_map(|group| &group.calls) {
+        match slot(names, file, call, table)? {
+            // A check that the listener would never get to see would be lost.
+            Verdict::Allow => *slot(names, file, call, table)? = Verdict::Ask,
+            _ => return Err(fault(file, format!("{call} is asked about and refused"))),
+        }
+    }
     for (call, check) in checks(names, file, &data.check)? {
         match slot(names, file, call, table)? {
-            Verdict::Refuse(_) => {
+            Verdict::Refuse(_) | Verdict::Ask => {
                 return Err(fault(file, format!("{call} is refused and checked")));
             }
             Verdict::Check(checks) => checks.push(check),
@@ -214,7 +227,11 @@ fn keep(names: &Names, file: &str, allow: &[Group<'_>], table: &mut Table) -> Re
 /// Gives back what the lease or the guest needs on top of the tasks.
 pub(super) fn widen(names: &Names, file: &str, text: &str, table: &mut Table) -> Result<(), Error> {
     let data: File<'_> = serde_json::from_str(text).map_err(|e| fault(file, e))?;
-    if data.extends.is_some() || data.allow.is_some() || !data.refuse.is_empty() {
+    if data.extends.is_some()
+        || data.allow.is_some()
+        || !data.refuse.is_empty()
+        || !data.ask.is_empty()
+    {
         return Err(fault(file, "a filter that tasks inherit only adds"));
     }
     for call in data.add.iter().flat_map(|group| &group.calls) {

@@ -38,6 +38,8 @@ pub(super) enum Verdict {
     Allow,
     /// It gives this errno.
     Refuse(u16),
+    /// The listener of the filter decides (`SECCOMP_RET_USER_NOTIF`).
+    Ask,
     /// The first check that holds refuses it; otherwise it is performed.
     Check(Vec<Check>),
 }
@@ -50,6 +52,8 @@ impl Verdict {
     pub(super) fn union(&self, other: &Verdict) -> Verdict {
         match (self, other) {
             (Verdict::Allow, _) | (_, Verdict::Allow) => Verdict::Allow,
+            (Verdict::Ask, Verdict::Check(_)) | (Verdict::Check(_), Verdict::Ask) => Verdict::Allow,
+            (Verdict::Ask, _) | (_, Verdict::Ask) => Verdict::Ask,
             (Verdict::Refuse(_), rest) => rest.clone(),
             (rest, Verdict::Refuse(_)) => rest.clone(),
             (Verdict::Check(one), Verdict::Check(two)) => {

@@ -11,7 +11,7 @@ fn name(filter: Filter) -> String {
     match filter {
         Filter::Guest => "guest".to_owned(),
         Filter::Lease(tier) => format!("lease-{tier:?}").to_lowercase(),
-        Filter::Task(tier) => format!("task-{tier:?}").to_lowercase(),
+        Filter::Task(table) => format!("task-{}", table.word()),
     }
 }
 

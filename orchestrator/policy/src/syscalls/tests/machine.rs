@@ -8,6 +8,7 @@ use crate::syscalls::Program;
 pub(super) enum Answer {
     Allow,
     Errno(u16),
+    Ask,
 }
 
 pub(super) const X86_64: u32 = 0xc000_003e;
@@ -74,6 +75,7 @@ pub(super) fn trace(program: &Program, call: &Call) -> (Answer, bool) {
                 continue;
             }
             0x06 if i.value == 0x7fff_0000 => return (Answer::Allow, looked),
+            0x06 if i.value == 0x7fc0_0000 => return (Answer::Ask, looked),
             0x06 if i.value >> 16 == 5 => {
                 let errno = u16::try_from(i.value & 0xffff).unwrap();
                 return (Answer::Errno(errno), looked);

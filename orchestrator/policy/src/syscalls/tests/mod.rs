@@ -7,13 +7,14 @@ mod compiled;
 mod machine;
 mod numbers;
 mod oci;
+mod python;
 mod stack;
 mod tables;
 
 use std::sync::LazyLock;
 
 use super::number::Names;
-use crate::profile::Tier;
+use crate::profile::{SyscallTable, Tier};
 use crate::syscalls::Program;
 use machine::{Answer, Call, run};
 
@@ -22,7 +23,9 @@ const TIERS: [Tier; 3] = [Tier::Loose, Tier::Standard, Tier::Strict];
 static NAMES: LazyLock<Names> = LazyLock::new(|| Names::load().unwrap());
 static GUEST: LazyLock<Program> = LazyLock::new(|| super::guest().unwrap());
 static LEASES: LazyLock<[Program; 3]> = LazyLock::new(|| TIERS.map(|t| super::lease(t).unwrap()));
-static TASKS: LazyLock<[Program; 3]> = LazyLock::new(|| TIERS.map(|t| super::task(t).unwrap()));
+static TASKS: LazyLock<[Program; 3]> =
+    LazyLock::new(|| TIERS.map(|t| super::task(t.into()).unwrap()));
+static PYTHON: LazyLock<Program> = LazyLock::new(|| super::task(SyscallTable::Python).unwrap());
 
 fn task(tier: Tier) -> &'static Program {
     &TASKS[tier as usize]
@@ -32,9 +35,12 @@ fn lease(tier: Tier) -> &'static Program {
     &LEASES[tier as usize]
 }
 
-/// All seven programs, with a name for messages.
+/// All eight programs, with a name for messages.
 fn programs() -> Vec<(String, &'static Program)> {
-    let mut all = vec![("guest".to_owned(), &*GUEST)];
+    let mut all = vec![
+        ("guest".to_owned(), &*GUEST),
+        ("task Python".to_owned(), &*PYTHON),
+    ];
     for tier in TIERS {
         all.push((format!("lease {tier:?}"), lease(tier)));
         all.push((format!("task {tier:?}"), task(tier)));

@@ -54,10 +54,15 @@ fn other_abis_and_unknown_numbers_give_enosys() {
 fn programs_follow_their_tables() {
     let mut pairs = vec![("guest".to_owned(), table::guest().unwrap(), &*GUEST)];
     for tier in TIERS {
-        let (t, l) = (table::task(tier).unwrap(), table::lease(tier).unwrap());
+        let (t, l) = (
+            table::task(tier.into()).unwrap(),
+            table::lease(tier).unwrap(),
+        );
         pairs.push((format!("task {tier:?}"), t, task(tier)));
         pairs.push((format!("lease {tier:?}"), l, lease(tier)));
     }
+    let python = table::task(SyscallTable::Python).unwrap();
+    pairs.push(("task python".to_owned(), python, &*PYTHON));
     let (few, many) = (samples(2), samples(4000));
     for (name, table, program) in pairs {
         for (nr, verdict) in (0_u32..).zip(&table) {
@@ -80,6 +85,7 @@ fn expected(verdict: Option<&Verdict>, args: &[u64; 6]) -> Answer {
     let checks = match verdict {
         None => return Answer::Errno(ENOSYS),
         Some(Verdict::Allow) => return Answer::Allow,
+        Some(Verdict::Ask) => return Answer::Ask,
         Some(Verdict::Refuse(errno)) => return Answer::Errno(*errno),
         Some(Verdict::Check(checks)) => checks,
     };
