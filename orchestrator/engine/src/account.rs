@@ -6,7 +6,8 @@ use std::time::{Duration, SystemTime};
 use orch_policy::Error;
 use orch_policy::profile::Image;
 use orch_policy::receipt::{
-    Bound, Cleanup, CopyOut, ExitSource, RECEIPT_VERSION, Reason, Receipt, State, Stream, Usage,
+    Artifacts, Bound, Cleanup, CopyOut, ExitSource, RECEIPT_VERSION, Reason, Receipt, State,
+    Stream, Usage,
 };
 use orch_policy::receipt_words::summary;
 use orch_wire::launch::CgroupUsage;
@@ -42,6 +43,8 @@ pub enum Fate {
     NotExecutable,
     /// orch failed.
     Failed(Error),
+    /// It ran, and what it wrote could not be kept (EV-05).
+    Unkept(Error),
 }
 
 /// Everything that a receipt is made from.
@@ -65,6 +68,8 @@ pub struct Facts<'a> {
     pub merged: &'a [u8],
     /// Copied results.
     pub out: Option<CopyOut>,
+    /// Where its output is kept.
+    pub artifacts: Option<Artifacts>,
     /// Limits that the host cannot keep.
     pub missing: Vec<String>,
     /// What could not be removed.
@@ -130,6 +135,7 @@ pub fn receipt(facts: Facts<'_>) -> Receipt {
         denials: None,
         files_changed: None,
         out: facts.out,
+        artifacts: facts.artifacts,
         scrub: None,
         missing: facts.missing,
         cleanup: if facts.left.is_empty() {
@@ -180,7 +186,7 @@ fn verdict(fate: Fate, usage: &CgroupUsage) -> Verdict {
     match fate {
         Fate::NotFound => orch(State::Exited, Reason::NotFound, 127),
         Fate::NotExecutable => orch(State::Exited, Reason::NotExecutable, 126),
-        Fate::Failed(error) => Verdict {
+        Fate::Failed(error) | Fate::Unkept(error) => Verdict {
             error: Some(error),
             ..orch(State::Exited, Reason::RuntimeFailed, 125)
         },
@@ -189,6 +195,7 @@ fn verdict(fate: Fate, usage: &CgroupUsage) -> Verdict {
             Stop::CpuLimit => orch(State::Exited, Reason::CpuLimit, 152),
             Stop::OutputLimit => orch(State::OutputLimit, Reason::OutputLimit, 137),
             Stop::Cancelled(signal) => orch(State::Cancelled, Reason::Cancelled, 128 + signal),
+            Stop::Unkept => orch(State::Exited, Reason::RuntimeFailed, 125),
             Stop::Ended => match ending {
                 Some((ending, source)) => ended(ending, source, usage),
                 None => orch(State::Exited, Reason::RuntimeFailed, 125),

@@ -16,11 +16,11 @@ use orch_wire::guest::{self, Lease};
 use orch_wire::launch::{CgroupLimits, Create, ROOTFS, Request};
 use orch_wire::rootfs::{Entry, IdMap, MountFlags};
 
+use crate::failure;
 use crate::launcher::{Engine, pair};
 use crate::lease::LEASE_ID;
 use crate::range::{self, Range};
 use crate::source::{self, Rules, Source};
-use crate::{failure, random};
 
 /// Group that owns terminals, as in the synthesised `/etc/group`.
 const TTY_GID: u32 = 5;
@@ -42,6 +42,18 @@ pub struct Container {
 pub struct Prepared {
     binds: Vec<(Bind, Source)>,
     image: Vec<(Bind, Source)>,
+}
+
+impl Prepared {
+    /// Folders and files of the host that the task can write: the path as it was
+    /// named, and the handle.
+    pub(crate) fn writable(&self) -> impl Iterator<Item = (&Path, &OwnedFd)> {
+        let writable = self
+            .binds
+            .iter()
+            .filter(|(bind, _)| bind.mode == Access::Rw);
+        writable.map(|(bind, source)| (bind.source.as_path(), &source.handle))
+    }
 }
 
 /// Resolves, checks and opens every source.
@@ -102,12 +114,12 @@ pub fn prepare(spec: &ContainerSpec, rules: &Rules<'_>) -> Result<Prepared, Erro
 /// What the kernel says, or that the launcher is gone.
 pub fn begin(
     engine: &Engine,
+    id: String,
     spec: &ContainerSpec,
     task: &TaskSpec,
     prepared: &Prepared,
     first: Option<(u32, CgroupLimits)>,
 ) -> Result<(Container, Channel), Error> {
-    let id = random::id()?;
     let Range {
         first: host_id,
         lock,

@@ -6,12 +6,14 @@
 //! - [`image`], [`source`], [`container`]: from a spec to a container.
 //! - [`lease`]: one task's share of a container, and commands in it.
 //! - [`supervise`], [`stream`], [`ending`]: a running command, its streams, its end.
+//! - [`merged`], [`artifacts`]: both output streams as one, and all of it kept.
 //! - [`copy_out`]: results, taken without trusting whoever left them.
 //! - [`account`]: the receipt.
 //! - [`plan`], [`session`], [`run`]: all of that for one task, or for several commands.
 //! - [`selftest`]: whether the controls of a tier hold here.
 
 pub mod account;
+pub mod artifacts;
 pub mod clock;
 pub mod container;
 pub mod copy_out;
@@ -20,6 +22,7 @@ pub mod image;
 pub mod interrupt;
 pub mod launcher;
 pub mod lease;
+pub mod merged;
 pub mod plan;
 pub mod range;
 pub mod request;

@@ -83,6 +83,9 @@ pub struct Request {
     pub streams: Streams,
     /// Host directory for copy-out; made where it is missing.
     pub out: Option<PathBuf>,
+    /// Host directory below which the whole output and the receipt are kept (EV-05);
+    /// made where it is missing.
+    pub artifacts: Option<PathBuf>,
     /// Host paths that must not be shown, besides those of the profile.
     pub reserved: Vec<PathBuf>,
 }
@@ -96,8 +99,9 @@ pub struct Outcome {
     pub stdout: Option<Vec<u8>>,
     /// Standard error, where it was kept.
     pub stderr: Option<Vec<u8>>,
-    /// What failed after the command had ended (copy-out, removal).
-    pub late: Option<Error>,
+    /// What failed while the command ran or after it had ended, and is no matter of
+    /// the command (copy-out, artifacts).
+    pub late: Vec<Error>,
 }
 
 /// Told while a task runs, for whoever is watching.

@@ -2,18 +2,20 @@
 
 use orch_policy::Error;
 use orch_policy::profile::Tier;
+use orch_policy::receipt::Artifacts;
 
 use crate::account::{self, Facts, Fate};
+use crate::artifacts::{self, Folder, Log};
 use crate::clock::Clock;
 use crate::copy_out::Destination;
 use crate::interrupt::Interrupts;
 use crate::launcher::Engine;
-use crate::plan::plan;
+use crate::plan::{Plan, plan};
 use crate::request::{Observer, Outcome, Request, Streams as Asked};
 use crate::session::{Command, Session};
 use crate::stream::Output;
 use crate::wiring::Wiring;
-use crate::{copy_out, failure, selftest, supervise};
+use crate::{copy_out, failure, random, selftest, supervise};
 
 impl Engine {
     /// Runs one task in a container of its own.
@@ -25,31 +27,37 @@ impl Engine {
         if request.profile.tier > Tier::Loose {
             selftest::ensure(self, &request.profile)?;
         }
-        let mut outcome = self.run_unchecked(request, observer)?;
-        outcome.receipt.stages_us.extend(before);
-        Ok(outcome)
+        self.run_unchecked(request, before, observer)
     }
 
     /// The same without the question whether the tier can be kept: the self-test
-    /// that answers it goes this way.
+    /// that answers it goes this way. `before` are stages that have passed already.
     pub(crate) fn run_unchecked(
         &mut self,
         mut request: Request,
+        before: Vec<(String, u64)>,
         observer: &mut dyn Observer,
     ) -> Result<Outcome, Error> {
         let mut clock = Clock::start();
+        clock.laps = before;
         let plan = plan(self, &request)?;
+        let id = random::id()?;
         // Before the task can put anything in the way.
         let out = request
             .out
             .as_deref()
             .map(|to| Destination::open(to, &plan.shown()?))
             .transpose()?;
+        let kept = keep(&request, &plan, &id)?;
         let asked = std::mem::replace(&mut request.streams, Asked::nothing());
         let mut wiring = Wiring::new(asked)?;
         let interrupts = Interrupts::take().map_err(|e| failure::kernel("take signals", e))?;
+        let folder = kept.map(|(folder, log)| {
+            wiring.streams.merged.keep(log);
+            folder
+        });
         clock.lap("plan");
-        let mut session = Session::open(self, &plan, &mut clock)?;
+        let mut session = Session::open_as(self, id, &plan, &mut clock)?;
         if out.is_none() {
             session.lease.forget_temporary();
         }
@@ -82,10 +90,22 @@ impl Engine {
         if let Fate::Failed(error) = fate {
             return Err(error);
         }
-        let (out, late) = match copied {
-            Ok(out) => (out, None),
-            Err(error) => (None, Some(error)),
+        let mut late = Vec::new();
+        let out = copied.map_err(|error| late.push(error)).ok().flatten();
+        let (log, unkept) = wiring.streams.merged.end();
+        let fate = match unkept {
+            None => fate,
+            Some(error) => {
+                late.push(error.clone());
+                Fate::Unkept(error)
+            }
         };
+        let artifacts = folder.as_ref().zip(log);
+        let artifacts = artifacts.map(|(folder, (bytes, sha256))| Artifacts {
+            path: folder.path().display().to_string(),
+            bytes,
+            sha256,
+        });
         let receipt = account::receipt(Facts {
             task: &task,
             request: &request,
@@ -94,12 +114,14 @@ impl Engine {
             wall,
             usage,
             outputs: &wiring.streams.outputs,
-            merged: &wiring.streams.merged,
+            merged: wiring.streams.merged.tail(),
             out,
+            artifacts,
             missing,
             left,
             stages: clock.laps,
         });
+        late.extend(folder.and_then(|folder| folder.finish(&receipt).err()));
         let mut kept = wiring.streams.outputs.into_iter().map(Output::into_kept);
         Ok(Outcome {
             receipt,
@@ -108,4 +130,25 @@ impl Engine {
             late,
         })
     }
+}
+
+/// The folder for what is to be kept of a task, and the log in it.
+fn keep(request: &Request, plan: &Plan, id: &str) -> Result<Option<(Folder, Log)>, Error> {
+    let Some(path) = &request.artifacts else {
+        return Ok(None);
+    };
+    let (argv, labels) = (&request.task.argv, &request.task.labels);
+    let repeated = argv.iter().map(|arg| arg.len()).sum::<usize>()
+        + labels.iter().map(|(k, v)| k.len() + v.len()).sum::<usize>();
+    let wanted = artifacts::Wanted {
+        path,
+        id,
+        output_bytes: plan.task.limits.output_bytes,
+        repeated: u64::try_from(repeated).unwrap_or(u64::MAX),
+    };
+    let folders = artifacts::Folders {
+        shown: &plan.shown()?,
+        writable: &plan.prepared.writable().collect::<Vec<_>>(),
+    };
+    Folder::make(&wanted, &folders).map(Some)
 }

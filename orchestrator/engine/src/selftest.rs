@@ -68,9 +68,10 @@ pub fn check(engine: &mut Engine, profile: &Profile) -> Result<Vec<Finding>, Err
         inherited: Vec::new(),
         streams: Streams::nothing(),
         out: None,
+        artifacts: None,
         reserved: Vec::new(),
     };
-    let outcome = engine.run_unchecked(request, &mut Silent)?;
+    let outcome = engine.run_unchecked(request, Vec::new(), &mut Silent)?;
     let text = String::from_utf8_lossy(&outcome.stdout.unwrap_or_default()).into_owned();
     Ok(compare(&profile, &text, own_filters()))
 }

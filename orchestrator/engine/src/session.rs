@@ -21,7 +21,7 @@ use crate::request::{Observer, Outcome, Request, Streams as Asked};
 use crate::stream::Output;
 use crate::supervise::{self, Bounds, Stop, Watch};
 use crate::wiring::Wiring;
-use crate::{ending, failure};
+use crate::{ending, failure, random};
 
 /// How long the guest may take to report an end that the kernel has shown.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -69,8 +69,19 @@ impl<'e> Session<'e> {
     /// # Errors
     /// Nothing is left behind; the error says why.
     pub fn open(engine: &'e Engine, plan: &Plan, clock: &mut Clock) -> Result<Self, Error> {
+        Self::open_as(engine, random::id()?, plan, clock)
+    }
+
+    /// The same under an id that is known already, from [`random::id`].
+    pub(crate) fn open_as(
+        engine: &'e Engine,
+        id: String,
+        plan: &Plan,
+        clock: &mut Clock,
+    ) -> Result<Self, Error> {
         let (container, channel) = container::begin(
             engine,
+            id,
             &plan.container,
             &plan.task,
             &plan.prepared,
@@ -232,7 +243,8 @@ impl<'e> Session<'e> {
         }
     }
 
-    /// Runs a further command in the same lease, to its receipt.
+    /// Runs a further command in the same lease, to its receipt. Nothing of it is
+    /// copied out, and no artifacts are kept.
     ///
     /// # Errors
     /// The command could not be started, and it is not to blame.
@@ -262,8 +274,9 @@ impl<'e> Session<'e> {
             wall: command.wall,
             usage,
             outputs: &wiring.streams.outputs,
-            merged: &wiring.streams.merged,
+            merged: wiring.streams.merged.tail(),
             out: None,
+            artifacts: None,
             missing: command.missing,
             left,
             stages: clock.laps,
@@ -273,7 +286,7 @@ impl<'e> Session<'e> {
             receipt,
             stdout: kept.next().flatten(),
             stderr: kept.next().flatten(),
-            late: drained.err(),
+            late: drained.err().into_iter().collect(),
         })
     }
 

@@ -4,8 +4,9 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::io::Errno;
-use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::pipe::{PipeFlags, fcntl_getpipe_size, pipe_with};
 
+use crate::merged::Merged;
 use crate::request::{Input, Sink};
 
 /// Most that is held between reading and writing, bytes.
@@ -66,16 +67,30 @@ impl Output {
         }
     }
 
-    /// Moves what can be moved; at most `room` more bytes of the command count.
-    /// Gives the number of bytes read; `Ok(None)` where nothing was there.
+    /// Moves what can be moved; at most `room` more bytes of the command count, and
+    /// those go to `merged` as well.
     ///
     /// # Errors
     /// What read(2) says, besides the ends of pipes and terminals.
-    pub fn advance(&mut self, room: u64) -> io::Result<Option<u64>> {
-        if !self.pending.is_empty() {
-            self.write();
-            return Ok(None);
+    pub fn advance(&mut self, room: u64, merged: &mut Merged) -> io::Result<()> {
+        if self.pending.is_empty() {
+            return self.read(room, merged).map(drop);
         }
+        if self.write() {
+            return Ok(());
+        }
+        let swept = if merged.keeps_all() {
+            self.sweep(room, merged)
+        } else {
+            Ok(())
+        };
+        self.truncated = true;
+        self.give_up();
+        swept
+    }
+
+    /// Gives the number of bytes read; `None` where nothing was there.
+    fn read(&mut self, room: u64, merged: &mut Merged) -> io::Result<Option<u64>> {
         let Some(from) = &self.from else {
             return Ok(None);
         };
@@ -84,19 +99,43 @@ impl Output {
             // EIO: the last process on a terminal has closed it.
             Ok(0) | Err(Errno::IO) => {
                 self.from = None;
-                Ok(Some(0))
+                Ok(None)
             }
             Ok(read) => {
                 let count = u64::try_from(read).unwrap_or(u64::MAX);
                 let passed = read.min(usize::try_from(room).unwrap_or(usize::MAX));
                 self.bytes += count;
                 self.truncated |= passed < read;
+                merged.take(&chunk[..passed]);
                 self.take(&chunk[..passed]);
                 Ok(Some(count))
             }
             Err(Errno::AGAIN | Errno::INTR) => Ok(None),
             Err(e) => Err(e.into()),
         }
+    }
+
+    /// Reads what the command has written by now, for the log alone: not more than
+    /// its pipe holds, since a command that goes on writing would never come to an end.
+    ///
+    /// # Errors
+    /// As [`Output::advance`].
+    pub fn sweep(&mut self, room: u64, merged: &mut Merged) -> io::Result<()> {
+        let Some(from) = &self.from else {
+            return Ok(());
+        };
+        // A terminal is no pipe, and holds less than one chunk.
+        let held = fcntl_getpipe_size(from).unwrap_or(CHUNK);
+        let held = u64::try_from(held).unwrap_or(u64::MAX);
+        let mut swept = 0;
+        while swept < held {
+            match self.read(room.saturating_sub(swept), merged)? {
+                Some(read) => swept += read,
+                None => break,
+            }
+            self.pending.clear();
+        }
+        Ok(())
     }
 
     fn take(&mut self, bytes: &[u8]) {
@@ -109,21 +148,20 @@ impl Output {
         }
     }
 
-    fn write(&mut self) {
-        let Sink::Pass(to) = &self.to else { return };
+    /// Passes some of it on; false where the caller has gone away. The command is told
+    /// in the same way: by a pipe without a reader.
+    fn write(&mut self) -> bool {
+        let Sink::Pass(to) = &self.to else {
+            return true;
+        };
         let part = &self.pending[..self.pending.len().min(PIPE_BUF)];
         match rustix::io::write(to, part) {
             Ok(written) => {
                 self.pending.drain(..written);
+                true
             }
-            Err(Errno::INTR | Errno::AGAIN) => {}
-            // The caller has gone away. The command is told in the same way: by a
-            // pipe without a reader.
-            Err(_) => {
-                self.truncated = true;
-                self.pending.clear();
-                self.from = None;
-            }
+            Err(Errno::INTR | Errno::AGAIN) => true,
+            Err(_) => false,
         }
     }
 
@@ -269,8 +307,10 @@ mod tests {
         let (mut output, write) = Output::new(Sink::Keep).unwrap();
         rustix::io::write(&write, b"0123456789").unwrap();
         drop(write);
-        assert_eq!(output.advance(4).unwrap(), Some(10));
-        assert_eq!(output.advance(0).unwrap(), Some(0));
+        let mut merged = Merged::default();
+        output.advance(4, &mut merged).unwrap();
+        output.advance(0, &mut merged).unwrap();
+        assert_eq!(merged.tail(), b"0123");
         assert!(output.is_done() && output.truncated && output.bytes == 10);
         assert_eq!(output.into_kept().unwrap(), b"0123");
     }
@@ -281,9 +321,33 @@ mod tests {
         drop(read);
         let (mut output, write) = Output::new(Sink::Pass(caller)).unwrap();
         rustix::io::write(&write, b"x").unwrap();
-        output.advance(10).unwrap();
-        output.advance(10).unwrap();
-        assert!(output.is_done());
+        let mut merged = Merged::default();
+        output.advance(10, &mut merged).unwrap();
+        output.advance(10, &mut merged).unwrap();
+        assert!(output.is_done() && output.truncated);
+        assert_eq!(rustix::io::write(&write, b"x"), Err(Errno::PIPE));
+    }
+
+    /// EV-05: whether anybody takes the output makes no difference to the log.
+    #[test]
+    fn a_log_has_what_was_written_before_the_caller_went_away() {
+        let path = std::env::temp_dir().join(format!("orch-sweep-{}", std::process::id()));
+        let (read, caller) = pipe_with(PipeFlags::CLOEXEC).unwrap();
+        let (mut output, write) = Output::new(Sink::Pass(caller)).unwrap();
+        let mut merged = Merged::default();
+        merged.keep(crate::artifacts::Log::new(
+            std::fs::File::create_new(&path).unwrap(),
+        ));
+        rustix::io::write(&write, b"passed on ").unwrap();
+        output.advance(100, &mut merged).unwrap();
+        // Still in the pipe when the caller turns out to be gone.
+        rustix::io::write(&write, b"or not").unwrap();
+        drop(read);
+        output.advance(90, &mut merged).unwrap();
+        let there = std::fs::read(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(there, b"passed on or not");
+        assert!(output.is_done() && output.truncated && output.bytes == 16);
         assert_eq!(rustix::io::write(&write, b"x"), Err(Errno::PIPE));
     }
 

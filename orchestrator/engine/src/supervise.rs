@@ -11,8 +11,9 @@ use crate::failure;
 use crate::interrupt::{Interrupt, Interrupts};
 use crate::launcher::Engine;
 use crate::lease::{Lease, Running};
+use crate::merged::Merged;
 use crate::request::Observer;
-use crate::stream::{Feed, Output, TAIL};
+use crate::stream::{Feed, Output};
 use crate::terminal;
 
 /// How often the clock of the whole tree is read and the observer is told.
@@ -42,6 +43,8 @@ pub enum Stop {
     OutputLimit,
     /// Somebody outside wants its end, by this signal.
     Cancelled(i32),
+    /// What it writes cannot be kept (EV-05).
+    Unkept,
 }
 
 /// Streams of a command. With a terminal, everything comes on `outputs[0]`.
@@ -51,8 +54,8 @@ pub struct Streams {
     pub feed: Feed,
     /// What it writes.
     pub outputs: Vec<Output>,
-    /// The last bytes of all outputs, in the order in which they were read (EV-04).
-    pub merged: Vec<u8>,
+    /// All outputs as one, in the order in which they were read (EV-04, EV-05).
+    pub merged: Merged,
 }
 
 impl Streams {
@@ -62,7 +65,7 @@ impl Streams {
         Self {
             feed,
             outputs,
-            merged: Vec::new(),
+            merged: Merged::default(),
         }
     }
 }
@@ -128,6 +131,9 @@ pub fn watch(
             None => (start + watch.bounds.timeout).min(next_tick),
         };
         let (ended, interrupted) = wait(watch, streams, until, observer)?;
+        if streams.merged.has_failed() {
+            return Ok(Stop::Unkept);
+        }
         if ended {
             return Ok(asked.map_or(Stop::Ended, |(stop, _)| stop));
         }
@@ -235,18 +241,9 @@ fn advance(streams: &mut Streams, ready: &[bool], limit: u64) -> Result<(), Erro
     for index in 0..streams.outputs.len() {
         if ready.get(index + 1) == Some(&true) {
             let room = limit.saturating_sub(written(streams));
-            let output = &mut streams.outputs[index];
-            let read = output
-                .advance(room)
+            streams.outputs[index]
+                .advance(room, &mut streams.merged)
                 .map_err(|e| failure::kernel("read the output of the command", e))?;
-            let passed = read.unwrap_or(0).min(room);
-            let tail = output.tail();
-            let new = tail
-                .len()
-                .min(usize::try_from(passed).unwrap_or(usize::MAX));
-            streams.merged.extend(&tail[tail.len() - new..]);
-            let over = streams.merged.len().saturating_sub(TAIL);
-            streams.merged.drain(..over);
         }
     }
     Ok(())
@@ -313,8 +310,7 @@ pub fn drain(
             (interrupted, ready)
         };
         if interrupted && matches!(interrupts.next(), Some(Interrupt::End(_))) {
-            streams.outputs.iter_mut().for_each(Output::give_up);
-            return Ok(());
+            return give_up(streams, limit);
         }
         if ready.contains(&true) {
             observer.before_output();
@@ -325,6 +321,20 @@ pub fn drain(
         }
         advance(streams, &ready, limit)?;
     }
+}
+
+/// Nobody takes the output any more. All of it is in the log nevertheless.
+fn give_up(streams: &mut Streams, limit: u64) -> Result<(), Error> {
+    let mut swept = Ok(());
+    for index in 0..streams.outputs.len() {
+        let room = limit.saturating_sub(written(streams));
+        let output = &mut streams.outputs[index];
+        if streams.merged.keeps_all() && swept.is_ok() {
+            swept = output.sweep(room, &mut streams.merged);
+        }
+        output.give_up();
+    }
+    swept.map_err(|e| failure::kernel("read the last output of the command", e))
 }
 
 /// The wait status of an ended command: the guest's word, within this time.

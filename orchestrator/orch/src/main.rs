@@ -3,6 +3,7 @@
 //! - [`cli`]: one file for each subcommand.
 //! - [`task_args`], [`mounts_arg`], [`env_arg`], [`user_arg`]: the command line of
 //!   a task, parsed.
+//! - [`artifacts_arg`]: where output is kept.
 //! - [`profile_arg`], [`home`]: a profile by name or file.
 //! - [`prepare`], [`sandbox`], [`bundle`]: all of that against its profile, what
 //!   would be made of it, and the same on disk for another runtime.
@@ -13,6 +14,7 @@
 //! - [`embed`]: the executables that are carried inside.
 #![forbid(unsafe_code)]
 
+mod artifacts_arg;
 mod base64;
 mod bundle;
 mod cli;

@@ -97,7 +97,7 @@ impl ReceiptFile {
     /// # Errors
     /// [`Code::ReceiptFailed`] where it cannot be written.
     pub fn write(self, receipt: &Receipt) -> Result<(), Error> {
-        let text = print::to_json(receipt)?;
+        let text = receipt.document()?;
         match self {
             Self::Stdout => print::text(&text),
             Self::Stream(path, mut file) => file

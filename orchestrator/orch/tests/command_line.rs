@@ -13,6 +13,7 @@ fn orch(args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_orch"))
         .args(args)
         .env("HOME", "/home/me")
+        .env_remove("ORCH_ARTIFACTS")
         // Refused by whatever would use it, so that nothing here runs or is made.
         .env("ORCH_STATE_DIR", "not/absolute")
         .stdin(Stdio::null())
@@ -37,6 +38,9 @@ fn refused(args: &[&str], code: &str) -> String {
     );
     stderr.to_owned()
 }
+
+/// The id of no task.
+const ID: &str = "0123456789abcdef0123456789abcdef";
 
 /// "What bad input gets".
 #[test]
@@ -84,6 +88,22 @@ fn bad_input_is_refused_with_125_and_a_code() {
         (
             &["spec", "--env", "NOBODY_HAS_SET_THIS", "--", "true"],
             "env_invalid",
+        ),
+        (&["output", ID], "usage"),
+        (&["output", "../x", "--artifacts", "/"], "usage"),
+        (&["output", ID, "--artifacts", "../x"], "mount_invalid"),
+        (
+            &["output", ID, "--artifacts", "/nonexistent"],
+            "artifacts_failed",
+        ),
+        (&["output", ID, "--artifacts", "/"], "artifacts_unknown"),
+        (
+            &["output", ID, "--artifacts", "/", "--limit", "64001"],
+            "usage",
+        ),
+        (
+            &["output", ID, "--artifacts", "/", "--offset", "-1"],
+            "usage",
         ),
         (&["profile", "show", "nope"], "profile_unknown"),
         (&["profile", "lint", "/nonexistent"], "profile_unknown"),

@@ -36,6 +36,23 @@ pub fn sha256_text(text: &str) -> String {
     hex(&Sha256::digest(text.as_bytes()))
 }
 
+/// SHA-256 of bytes that come one piece after another.
+#[derive(Debug, Clone, Default)]
+pub struct Running(Sha256);
+
+impl Running {
+    /// Adds these bytes.
+    pub fn add(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    /// The digest of everything that was added, 64 hexadecimal digits.
+    #[must_use]
+    pub fn end(self) -> String {
+        hex(&self.0.finalize())
+    }
+}
+
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |mut text, byte| {
         // Writing to a String cannot fail.

@@ -82,6 +82,10 @@ catalogue! {
     CommandNotExecutable = "command_not_executable";
     /// Results could not be copied out.
     CopyOutFailed = "copy_out_failed";
+    /// The whole output and the receipt of a task cannot be kept, or not be read.
+    ArtifactsFailed = "artifacts_failed";
+    /// No output is kept under that id.
+    ArtifactsUnknown = "artifacts_unknown";
     /// What was started could not be shown to be gone.
     CleanupUnconfirmed = "cleanup_unconfirmed";
     /// The state directory cannot be used.

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::error::Error;
+use crate::error::{Code, Error};
 use crate::profile::Tier;
 
 /// Version of this document's shape. Fields are added, never renamed or removed.
@@ -128,6 +128,21 @@ pub struct CopyOut {
     pub skipped: Vec<(String, String)>,
 }
 
+/// Where the whole output and this receipt are kept (EV-05).
+///
+/// There is no word for a log that was cut short: output beyond its limit ends the
+/// task, and so does a log that cannot be written.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Artifacts {
+    /// Host directory that the caller named; what is kept is in the folder `task`
+    /// below it.
+    pub path: String,
+    /// Bytes of `output.log`.
+    pub bytes: u64,
+    /// SHA-256 of `output.log`, 64 hexadecimal digits.
+    pub sha256: String,
+}
+
 /// Whether everything that was started is known to be gone (EV-20).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -201,6 +216,9 @@ pub struct Receipt {
     /// What was copied out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub out: Option<CopyOut>,
+    /// Where the whole output is kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub artifacts: Option<Artifacts>,
     /// Id of the scrub that the container had before this task.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scrub: Option<String>,
@@ -214,4 +232,24 @@ pub struct Receipt {
     /// Why orch failed, where it did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<Error>,
+}
+
+impl Receipt {
+    /// The receipt as the one document that is written wherever it is kept: JSON and
+    /// a newline.
+    ///
+    /// # Errors
+    /// [`Code::ReceiptFailed`] for a receipt that JSON cannot hold, which none is.
+    pub fn document(&self) -> Result<String, Error> {
+        let mut text = serde_json::to_string_pretty(self).map_err(|e| {
+            Error::new(
+                Code::ReceiptFailed,
+                "the receipt cannot be written as JSON",
+                "report this as a bug",
+            )
+            .because(e)
+        })?;
+        text.push('\n');
+        Ok(text)
+    }
 }

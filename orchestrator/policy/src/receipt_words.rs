@@ -30,6 +30,10 @@ pub fn summary(receipt: &Receipt) -> String {
     if let Some(out) = &receipt.out {
         sentence += &copied(out);
     }
+    if let Some(artifacts) = &receipt.artifacts {
+        let (bytes, path) = (size(artifacts.bytes), &artifacts.path);
+        sentence += &format!("; {bytes} of output kept in {path}/{}", receipt.task);
+    }
     if receipt.cleanup == Cleanup::Unconfirmed {
         sentence += "; something that it started could not be shown to be gone";
     }

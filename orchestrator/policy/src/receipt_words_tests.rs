@@ -42,6 +42,7 @@ fn receipt(task: &Task) -> Receipt {
         denials: None,
         files_changed: None,
         out: None,
+        artifacts: None,
         scrub: None,
         missing: Vec::new(),
         cleanup: Cleanup::Confirmed,
@@ -175,6 +176,24 @@ fn a_shell_says_of_its_command_what_killed_it() {
     assert!(of(153).starts_with("exited with code 153, with which shells report SIGXFSZ after"));
     assert!(of(128).starts_with("exited with code 128 after"));
     assert!(of(255).starts_with("exited with code 255 after"));
+}
+
+/// EV-05: where the rest of the output is, with the id that `orch output` wants.
+#[test]
+fn kept_output_is_named_with_its_folder() {
+    let receipt = Receipt {
+        artifacts: Some(crate::receipt::Artifacts {
+            path: "/var/kept".into(),
+            bytes: 2048,
+            sha256: String::new(),
+        }),
+        ..receipt(&Task::default())
+    };
+    let sentence = summary(&receipt);
+    assert!(
+        sentence.ends_with("; 2.0 KiB of output kept in /var/kept/t"),
+        "{sentence}"
+    );
 }
 
 /// PX-17: orch's failure is never the command's.

@@ -2,6 +2,7 @@
 
 mod completions;
 mod doctor;
+mod output;
 mod profile;
 mod run;
 mod spec;
@@ -42,6 +43,7 @@ enum Command {
     Run(Box<run::RunArgs>),
     Profile(profile::ProfileArgs),
     Spec(Box<spec::SpecArgs>),
+    Output(output::OutputArgs),
     Doctor(doctor::DoctorArgs),
     Completions(completions::CompletionsArgs),
 }
@@ -62,6 +64,7 @@ pub fn main(args: Vec<OsString>) -> u8 {
             (profile::run(args), as_json)
         }
         Command::Spec(args) => (spec::run(&args), args.json()),
+        Command::Output(args) => (output::run(&args), args.json()),
         Command::Doctor(args) => (doctor::run(&args), args.json()),
         Command::Completions(args) => (completions::run(&args), false),
     };

@@ -9,6 +9,7 @@ use orch_engine::{Engine, StateDir};
 use orch_policy::Error;
 use serde_json::json;
 
+use crate::artifacts_arg::ArtifactsArg;
 use crate::document::Document;
 use crate::embed;
 use crate::prepare::Prepared;
@@ -33,6 +34,7 @@ Examples:
   orch run --folder . -- make                 this folder is /workspace, and can be written
   orch run --memory 512Mi --timeout 30s --json -- date | jq .receipt.usage
   tar c src | orch run -- tar t               a pipe is passed on
+  orch run --artifacts kept -- make           all output stays: see orch output --help
   orch run -it -- bash                        a shell to look around in
   orch run --profile my.yaml --dry-run -- true   what would be in force
 
@@ -46,6 +48,9 @@ pub struct RunArgs {
     /// Directory that gets what the task leaves in /tmp/out; made if missing.
     #[arg(long, value_name = "DIR", help_heading = "Files")]
     out: Option<PathBuf>,
+
+    #[command(flatten)]
+    artifacts: ArtifactsArg,
 
     /// Pass standard input on even where it is a terminal.
     ///
@@ -100,6 +105,7 @@ pub fn run(args: RunArgs) -> Result<u8, Error> {
         .as_deref()
         .map(|dir| cwd.absolute(dir))
         .transpose()?;
+    let artifacts = args.artifacts.path(&cwd)?;
     let streams = streams(Wanted {
         interactive: args.interactive,
         tty: args.task.tty,
@@ -119,6 +125,7 @@ pub fn run(args: RunArgs) -> Result<u8, Error> {
             inherited: prepared.inherited,
             streams,
             out,
+            artifacts,
             reserved: vec![state.path().to_owned()],
         },
         &mut progress,
@@ -130,7 +137,7 @@ pub fn run(args: RunArgs) -> Result<u8, Error> {
 /// Says how it ended, everywhere it was asked for.
 fn finish(args: &RunArgs, outcome: Outcome, receipt: Option<ReceiptFile>) -> Result<u8, Error> {
     let written = receipt.map_or(Ok(()), |file| file.write(&outcome.receipt));
-    let late = outcome.late.as_ref().or(written.as_ref().err());
+    let late = outcome.late.first().or(written.as_ref().err());
     if args.json {
         print::json(&Document::new(&outcome, late))?;
     }
@@ -165,12 +172,14 @@ fn dry_run(args: &RunArgs) -> Result<u8, Error> {
         .as_deref()
         .map(|dir| cwd.absolute(dir))
         .transpose()?;
+    let artifacts = args.artifacts.path(&cwd)?;
     print::json(&json!({
         "profile": prepared.profile.name,
         "tier": prepared.profile.tier,
         "profile_sha256": prepared.sha256,
         "limits": prepared.effective.bounds,
         "out": out.as_deref().map(Path::to_string_lossy),
+        "artifacts": artifacts.as_deref().map(Path::to_string_lossy),
         "container": shown(&container)?,
         "task": shown(&command)?,
     }))?;

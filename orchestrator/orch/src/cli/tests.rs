@@ -12,7 +12,7 @@ fn the_command_line_is_consistent() {
 fn every_shell_gets_a_script_that_knows_the_flags() {
     for shell in [ShellArg::Bash, ShellArg::Zsh, ShellArg::Fish] {
         let script = String::from_utf8(script(shell)).unwrap();
-        for word in ["run", "output-limit", "dry-run", "compare"] {
+        for word in ["run", "output-limit", "dry-run", "compare", "artifacts"] {
             assert!(script.contains(word), "{shell:?}: {word}");
         }
     }
@@ -23,7 +23,7 @@ fn every_shell_gets_a_script_that_knows_the_flags() {
 fn help_has_examples_and_fits() {
     let mut cli = Cli::command().term_width(100);
     cli.build();
-    for name in ["run", "profile", "spec", "doctor", "completions"] {
+    for name in ["run", "profile", "spec", "output", "doctor", "completions"] {
         let command = cli.find_subcommand_mut(name).unwrap();
         let help = command.render_help().to_string();
         assert!(help.contains("Examples:"), "{name}");

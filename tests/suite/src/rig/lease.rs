@@ -86,6 +86,7 @@ pub fn request(profile: Profile, task: Task) -> Result<Request> {
         inherited: Vec::new(),
         streams: Streams::nothing(),
         out: None,
+        artifacts: None,
         reserved: Vec::new(),
     })
 }
