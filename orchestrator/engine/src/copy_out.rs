@@ -63,6 +63,11 @@ impl Destination {
             directory,
         })
     }
+
+    /// The path as it was named, and the handle.
+    pub(crate) fn place(&self) -> (&Path, &OwnedFd) {
+        (&self.path, &self.directory)
+    }
 }
 
 fn failed(to: &Path, e: io::Error) -> Error {

@@ -48,7 +48,7 @@ impl Engine {
             .as_deref()
             .map(|to| Destination::open(to, &plan.shown()?))
             .transpose()?;
-        let kept = keep(&request, &plan, &id)?;
+        let kept = keep(&request, &plan, out.as_ref(), &id)?;
         let asked = std::mem::replace(&mut request.streams, Asked::nothing());
         let mut wiring = Wiring::new(asked)?;
         let interrupts = Interrupts::take().map_err(|e| failure::kernel("take signals", e))?;
@@ -133,7 +133,12 @@ impl Engine {
 }
 
 /// The folder for what is to be kept of a task, and the log in it.
-fn keep(request: &Request, plan: &Plan, id: &str) -> Result<Option<(Folder, Log)>, Error> {
+fn keep(
+    request: &Request,
+    plan: &Plan,
+    out: Option<&Destination>,
+    id: &str,
+) -> Result<Option<(Folder, Log)>, Error> {
     let Some(path) = &request.artifacts else {
         return Ok(None);
     };
@@ -148,7 +153,12 @@ fn keep(request: &Request, plan: &Plan, id: &str) -> Result<Option<(Folder, Log)
     };
     let folders = artifacts::Folders {
         shown: &plan.shown()?,
-        writable: &plan.prepared.writable().collect::<Vec<_>>(),
+        // What it leaves in /tmp/out has names of its choice.
+        writable: &plan
+            .prepared
+            .writable()
+            .chain(out.map(Destination::place))
+            .collect::<Vec<_>>(),
     };
     Folder::make(&wanted, &folders).map(Some)
 }

@@ -192,6 +192,8 @@ impl Call {
         command
             .env("ORCH_STATE_DIR", self.state())
             .env("ORCH_UID_BLOCK", crate::left::uid_block(&self.state()));
+        // Whoever runs this may have their own.
+        command.env_remove("ORCH_ARTIFACTS");
         command.envs(self.env.iter().map(|(name, value)| (name, value)));
         if let Some(cwd) = &self.cwd {
             command.current_dir(cwd);

@@ -7,6 +7,7 @@
 //! Called as `orch-suite mode NAME ARG…` it is a mode of the probe program
 //! instead: that is how it goes into a sandbox.
 
+mod artifacts;
 mod attacks;
 mod bad_input;
 mod call;
@@ -64,6 +65,7 @@ fn main() -> ExitCode {
         folders::tests(),
         hidden::tests(),
         copy_out::tests(),
+        artifacts::tests(),
         receipts::tests(),
         hazards::tests(),
         probes::tests(),

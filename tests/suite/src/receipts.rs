@@ -80,6 +80,10 @@ const ALWAYS: &[&str] = &[
 
 /// Where the kernel, the task or the caller gave a reason for it.
 const SOMETIMES: &[&str] = &[
+    "artifacts",
+    "artifacts.bytes",
+    "artifacts.path",
+    "artifacts.sha256",
     "denied",
     "labels",
     "labels.*",
@@ -106,6 +110,7 @@ fn keys() -> Result<Verdict, String> {
     let ended = Call::new("strict")?
         .args(["--label", "a=b", "--out"])
         .args([place.join("out")])
+        .args(["--artifacts".into(), place.join("kept")])
         .sh("ln -s x /tmp/out/link; echo Permission denied >&2; kill -9 $$")
         .run()?;
     for ended in [ended, Call::new("standard")?.cmd(["true"]).run()?] {
@@ -137,6 +142,7 @@ fn absent() -> Result<Verdict, String> {
         "denials",
         "files_changed",
         "out",
+        "artifacts",
         "scrub",
         "error",
     ] {

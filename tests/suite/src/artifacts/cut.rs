@@ -1,0 +1,308 @@
+//! When nobody reads, orch is killed, or the disk is full.
+
+use std::fs;
+use std::io::Write;
+use std::os::unix::process::CommandExt;
+use std::process::Stdio;
+
+use super::{SOON, keeping, log, only_id, page, receipt, until_log_is};
+use crate::call::{Call, Owned, ensure, orch};
+use crate::harness::{Test, Verdict, test};
+use crate::left::{self, eventually};
+use crate::place::{Place, names};
+
+pub fn tests() -> Vec<Test> {
+    vec![
+        test("artifacts::of_an_orch_that_is_killed_ev05", killed),
+        test("artifacts::after_the_reader_has_left_ev05", left_alone),
+        test("artifacts::of_a_caller_that_never_reads_ev05", unread),
+        test("artifacts::a_full_disk_is_refused_ev05_ev09", full),
+        test("artifacts::a_log_that_fails_ends_the_task_ev05", fails),
+        test("artifacts::a_file_limit_of_the_shell_ev05", file_limit),
+    ]
+}
+
+fn killed() -> Result<Verdict, String> {
+    let place = Place::new()?;
+    let running = keeping(&place, "standard")?
+        .sh("echo before; exec sleep 631")
+        .start()?;
+    until_log_is(&place, b"before\n")?;
+    running.signal(libc::SIGKILL);
+    let state = running.state();
+    let ended = running.wait(SOON)?;
+    ensure!(ended.signal() == Some(libc::SIGKILL), "{ended:?}");
+    eventually(SOON, || Ok(left::left(&state, None)))?;
+    let page = page(&place, &[])?;
+    ensure!(
+        page["text"] == "before\n" && page["complete"] == false,
+        "{page}"
+    );
+    ensure!(receipt(&place).is_err(), "a receipt of nobody");
+    Ok(Verdict::Held)
+}
+
+fn ends(child: &mut Owned, each: impl Fn(&Owned)) -> Result<Option<i32>, String> {
+    let mut code = None;
+    eventually(SOON, || {
+        each(child);
+        let ended = child.0.try_wait().map_err(|e| e.to_string())?;
+        code = ended.and_then(|status| status.code());
+        Ok(ended.is_none().then(|| "orch has not ended".to_owned()))
+    })?;
+    Ok(code)
+}
+
+/// The command is told as it is without a log: by SIGPIPE; and the log has what was
+/// read of it.
+fn left_alone() -> Result<Verdict, String> {
+    for kept in [true, false] {
+        let place = Place::new()?;
+        let call = match kept {
+            true => keeping(&place, "strict")?,
+            false => Call::new("strict")?,
+        };
+        let call = call.no_receipt().args(["--receipt"]);
+        let call = call.args([place.join("r.json")]).sh("exec yes");
+        let (reader, writer) = std::io::pipe().map_err(|e| e.to_string())?;
+        drop(reader);
+        let mut command = call.command();
+        command
+            .stdin(Stdio::null())
+            .stdout(writer)
+            .stderr(Stdio::null());
+        let mut child = Owned(command.spawn().map_err(|e| e.to_string())?);
+        let code = ends(&mut child, |_| {})?;
+        let text = fs::read(place.join("r.json")).map_err(|e| format!("no receipt: {e}"))?;
+        let receipt: serde_json::Value =
+            serde_json::from_slice(&text).map_err(|e| e.to_string())?;
+        ensure!(
+            code == Some(128 + libc::SIGPIPE)
+                && receipt["signal"] == libc::SIGPIPE
+                && receipt["stdout"]["truncated"] == true,
+            "kept {kept}: {receipt}"
+        );
+        if kept {
+            let bytes = log(&place)?;
+            ensure!(
+                !bytes.is_empty()
+                    && receipt["stdout"]["bytes"] == bytes.len()
+                    && receipt["artifacts"]["bytes"] == bytes.len()
+                    && bytes.chunks(2).all(|line| line == b"y\n"),
+                "{} bytes and {receipt}",
+                bytes.len()
+            );
+        }
+    }
+    Ok(Verdict::Held)
+}
+
+/// More than the caller's pipe and orch hold, less than the command's pipe does besides:
+/// the rest is still in there when somebody wants an end.
+fn unread() -> Result<Verdict, String> {
+    let place = Place::new()?;
+    let script = "head -c 150000 /dev/zero; echo written >&2; exec sleep 632";
+    let call = keeping(&place, "strict")?.sh(script);
+    let (_reader, writer) = std::io::pipe().map_err(|e| e.to_string())?;
+    let mut command = call.command();
+    command
+        .stdin(Stdio::null())
+        .stdout(writer)
+        .stderr(Stdio::null());
+    let mut child = Owned(command.spawn().map_err(|e| e.to_string())?);
+    drop(command);
+    eventually(SOON, || {
+        let there = log(&place).unwrap_or_default();
+        let written = there.ends_with(b"written\n");
+        Ok((!written).then(|| format!("{} bytes in the log", there.len())))
+    })?;
+    let before = log(&place)?.len();
+    ensure!(before < 150_000, "nothing is left to be read: {before}");
+    // The first one ends the command, the second the waiting for whoever does not read.
+    let pid = i32::try_from(child.0.id()).unwrap_or(-1);
+    ends(&mut child, |_| {
+        // SAFETY: a plain call; the child is ours and not reaped yet.
+        unsafe { libc::kill(pid, libc::SIGINT) };
+    })?;
+    let bytes = log(&place)?;
+    let zeros = bytes.iter().filter(|byte| **byte == 0).count();
+    ensure!(
+        zeros == 150_000 && bytes.len() == 150_008,
+        "{zeros} zeros in {} bytes",
+        bytes.len()
+    );
+    ensure!(
+        receipt(&place)?["state"] == "cancelled",
+        "{}",
+        receipt(&place)?
+    );
+    Ok(Verdict::Held)
+}
+
+/// Before anything starts, and nothing is left; where there is room, and where the
+/// file system cannot take any beforehand, it runs.
+fn full() -> Result<Verdict, String> {
+    for (kind, options, runs) in [
+        ("tmpfs", "size=1m,mode=700", false),
+        ("tmpfs", "nr_inodes=4,mode=700", false),
+        ("tmpfs", "size=64m,mode=700", true),
+        ("ramfs", "mode=700", true),
+    ] {
+        let place = Place::new()?;
+        let dir = place.folder("dir")?;
+        let script = format!(
+            "mount -t {kind} -o {options} none \"$1\" || exit 1; \
+             \"$2\" run --quiet --artifacts \"$1/a/b\" -- echo ran; code=$?; \
+             find \"$1\" -type f -printf '%f %s\\n' | sort; ls -A \"$1\"; exit $code"
+        );
+        let done = std::process::Command::new("unshare")
+            .args(["--mount", "--propagation", "private"])
+            .args(["sh", "-c", &script, "sh"])
+            .args([dir.as_os_str(), &orch()])
+            .env("ORCH_STATE_DIR", place.join("state"))
+            .env("ORCH_UID_BLOCK", left::uid_block(&place.join("state")))
+            .stdin(Stdio::null())
+            .output()
+            .map_err(|e| format!("unshare: {e}"))?;
+        let (out, said) = (
+            String::from_utf8_lossy(&done.stdout),
+            String::from_utf8_lossy(&done.stderr),
+        );
+        let code = done.status.code();
+        if runs {
+            let kept = "ran\noutput.log 4\nreceipt.json ";
+            ensure!(
+                code == Some(0) && out.starts_with(kept),
+                "{kind} {options}: {out} {said}"
+            );
+            continue;
+        }
+        ensure!(
+            code == Some(125)
+                && out.is_empty()
+                && ["host_exhausted", "artifacts_failed"]
+                    .iter()
+                    .any(|code| said.contains(&format!("code: {code}")))
+                && said.contains("No space left"),
+            "{kind} {options}: {code:?} {out:?} {said}"
+        );
+    }
+    Ok(Verdict::Held)
+}
+
+/// The limit on the size of a file, lowered while the task runs, stands for a disk
+/// that fails.
+fn fails() -> Result<Verdict, String> {
+    for limit in [Some(40_000), None] {
+        let place = Place::new()?;
+        let script = "echo first; read x; seq 1 20000; read x; echo end";
+        let call = keeping(&place, "strict")?.sh(script);
+        let mut command = call.command();
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped());
+        // SAFETY: a plain system call between fork and exec.
+        unsafe {
+            command.pre_exec(|| {
+                // As a failed write, not as a signal (setrlimit(2)).
+                libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
+                Ok(())
+            });
+        }
+        let mut child = Owned(command.spawn().map_err(|e| e.to_string())?);
+        let mut stdin = child.0.stdin.take().ok_or("no pipe")?;
+        until_log_is(&place, b"first\n")?;
+        if let Some(limit) = limit {
+            let bound = libc::rlimit {
+                rlim_cur: limit,
+                rlim_max: libc::RLIM_INFINITY,
+            };
+            let pid = i32::try_from(child.0.id()).unwrap_or(-1);
+            // SAFETY: the structure outlives the call; the child is ours.
+            let set = unsafe {
+                libc::prlimit(
+                    pid,
+                    libc::RLIMIT_FSIZE,
+                    &raw const bound,
+                    std::ptr::null_mut(),
+                )
+            };
+            ensure!(set == 0, "prlimit: {}", std::io::Error::last_os_error());
+        }
+        writeln!(stdin).map_err(|e| format!("write to the task: {e}"))?;
+        if limit.is_none() {
+            writeln!(stdin).map_err(|e| format!("write to the task: {e}"))?;
+        }
+        // With the limit the task would wait for ever for its second line.
+        let code = ends(&mut child, |_| {})?;
+        let (bytes, receipt) = (log(&place)?, receipt(&place)?);
+        ensure!(
+            receipt["artifacts"]["bytes"] == bytes.len()
+                && left::left(&call.state(), receipt["task"].as_str()).is_none(),
+            "{} bytes, {receipt}",
+            bytes.len()
+        );
+        if limit.is_none() {
+            ensure!(code == Some(0) && bytes.ends_with(b"end\n"), "{receipt}");
+            continue;
+        }
+        let summary = receipt["summary"].as_str().unwrap_or_default();
+        ensure!(
+            code == Some(125)
+                && bytes.len() == 40_000
+                && receipt["state"] == "exited"
+                && receipt["reason"] == "runtime_failed"
+                && receipt["exit_code"] == 125
+                && receipt["error"]["code"] == "artifacts_failed"
+                && summary.contains("cannot be kept"),
+            "{code:?}, {} bytes, {receipt}",
+            bytes.len()
+        );
+        let mut said = String::new();
+        if let Some(mut stderr) = child.0.stderr.take() {
+            std::io::Read::read_to_string(&mut stderr, &mut said).map_err(|e| e.to_string())?;
+        }
+        ensure!(said.contains("code: artifacts_failed"), "{said}");
+    }
+    Ok(Verdict::Held)
+}
+
+/// A file limit of the shell would end orch by SIGXFSZ in the middle of a task.
+fn file_limit() -> Result<Verdict, String> {
+    // Of 512 bytes: enough for everything else that orch makes.
+    for (blocks, code, word) in [
+        ("20000", 125, "code: limit_unavailable"),
+        ("unlimited", 0, "of output kept in"),
+    ] {
+        let place = Place::new()?;
+        let call = keeping(&place, "strict")?.sh("echo ran");
+        let inner = call.command();
+        let mut command = std::process::Command::new("sh");
+        command
+            .args(["-c", &format!("ulimit -S -f {blocks}; exec \"$0\" \"$@\"")])
+            .arg(inner.get_program())
+            .args(inner.get_args());
+        command.envs(
+            inner
+                .get_envs()
+                .filter_map(|(name, value)| Some((name, value?))),
+        );
+        let done = command
+            .stdin(Stdio::null())
+            .output()
+            .map_err(|e| e.to_string())?;
+        let said = String::from_utf8_lossy(&done.stderr);
+        ensure!(
+            done.status.code() == Some(code) && said.contains(word),
+            "{blocks}: {} {said}",
+            done.status
+        );
+        let there = names(&place.join("kept")).map_or(0, |names| names.len());
+        ensure!(there == usize::from(code == 0), "{there} folders");
+        if code == 0 {
+            ensure!(log(&place)? == b"ran\n", "{}", only_id(&place)?);
+        }
+    }
+    Ok(Verdict::Held)
+}
