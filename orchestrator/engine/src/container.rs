@@ -20,6 +20,7 @@ use crate::failure;
 use crate::launcher::{Engine, pair};
 use crate::lease::LEASE_ID;
 use crate::range::{self, Range};
+use crate::scratch::{self, Owner};
 use crate::source::{self, Rules, Source};
 
 /// Group that owns terminals, as in the synthesised `/etc/group`.
@@ -58,8 +59,11 @@ impl Prepared {
 
 /// Resolves, checks and opens every source.
 ///
+/// A directory that is made where it is missing comes last of all, when nothing else
+/// can be wrong (FS-07).
+///
 /// # Errors
-/// As [`source::resolve`] and [`source::take`].
+/// As [`source::resolve`], [`source::take`] and [`scratch::make`].
 pub fn prepare(spec: &ContainerSpec, rules: &Rules<'_>) -> Result<Prepared, Error> {
     let mut image = Vec::new();
     for bind in &spec.image {
@@ -76,8 +80,12 @@ pub fn prepare(spec: &ContainerSpec, rules: &Rules<'_>) -> Result<Prepared, Erro
     }
     let mut binds = Vec::new();
     let mut workspace: Option<PathBuf> = None;
+    let (mut owner, mut last) = (Owner::caller(), None);
     for bind in &spec.binds {
-        let path = source::resolve(&bind.source)?;
+        let path = match bind.make {
+            true => scratch::locate(&bind.source)?,
+            false => source::resolve(&bind.source)?,
+        };
         // The workspace comes first (FS-21).
         match &workspace {
             Some(workspace) if workspace.starts_with(&path) || path.starts_with(workspace) => {
@@ -94,17 +102,38 @@ pub fn prepare(spec: &ContainerSpec, rules: &Rules<'_>) -> Result<Prepared, Erro
             None if bind.target == Path::new(WORKSPACE) => workspace = Some(path.clone()),
             _ => {}
         }
-        let taken = source::take(&path, bind.mode, rules)?;
-        if let (Access::Rw, Some(reason)) = (bind.mode, source::unfit(&taken.handle)) {
-            return Err(Error::new(
-                Code::MountInvalid,
-                format!("{} cannot be a workspace: {reason}", path.display()),
-                "copy it to a Linux file system such as ext4, xfs or btrfs",
-            ));
+        if bind.make {
+            scratch::check(&path, owner, rules)?;
+            last = Some((binds.len(), bind, path));
+            continue;
+        }
+        let taken = take(bind, &path, rules)?;
+        if bind.target == Path::new(WORKSPACE) {
+            owner = Owner {
+                uid: taken.uid,
+                gid: taken.gid,
+            };
         }
         binds.push((bind.clone(), taken));
     }
+    if let Some((index, bind, path)) = last {
+        scratch::make(&path, owner)?;
+        // In its place in the order in which mounts are made.
+        binds.insert(index, (bind.clone(), take(bind, &path, rules)?));
+    }
     Ok(Prepared { binds, image })
+}
+
+fn take(bind: &Bind, path: &Path, rules: &Rules<'_>) -> Result<Source, Error> {
+    let taken = source::take(path, bind.mode, rules)?;
+    if let (Access::Rw, Some(reason)) = (bind.mode, source::unfit(&taken.handle)) {
+        return Err(Error::new(
+            Code::MountInvalid,
+            format!("{} cannot be a workspace: {reason}", path.display()),
+            "copy it to a Linux file system such as ext4, xfs or btrfs",
+        ));
+    }
+    Ok(taken)
 }
 
 /// Sends the request for a container and the first lease in it; both go their way

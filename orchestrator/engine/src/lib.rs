@@ -3,7 +3,7 @@
 //! - [`request`]: what is asked, and what comes back.
 //! - [`state`], [`range`]: what is kept on the host, and who has which user ids.
 //! - [`sealed`], [`launcher`]: the privileged process and how to talk to it.
-//! - [`image`], [`source`], [`container`]: from a spec to a container.
+//! - [`image`], [`source`], [`scratch`], [`container`]: from a spec to a container.
 //! - [`lease`]: one task's share of a container, and commands in it.
 //! - [`supervise`], [`stream`], [`ending`]: a running command, its streams, its end.
 //! - [`merged`], [`artifacts`]: both output streams as one, and all of it kept.
@@ -28,6 +28,7 @@ pub mod range;
 pub mod request;
 
 pub mod run;
+pub mod scratch;
 pub mod sealed;
 pub mod selftest;
 pub mod session;

@@ -36,16 +36,7 @@ pub struct Rules<'a> {
 /// [`Code::MountInvalid`] for a relative path or one with `..`,
 /// [`Code::MountSourceMissing`] where there is nothing.
 pub fn resolve(path: &Path) -> Result<PathBuf, Error> {
-    let climbs = path
-        .components()
-        .any(|part| part == std::path::Component::ParentDir);
-    if !path.is_absolute() || climbs {
-        return Err(Error::new(
-            Code::MountInvalid,
-            format!("mount source {} is not a plain path", path.display()),
-            "name it without ..",
-        ));
-    }
+    check_plain(path)?;
     std::fs::canonicalize(path).map_err(|e| {
         Error::new(
             Code::MountSourceMissing,
@@ -56,16 +47,43 @@ pub fn resolve(path: &Path) -> Result<PathBuf, Error> {
     })
 }
 
+/// A path that is absolute and has no `..`.
+///
+/// # Errors
+/// [`Code::MountInvalid`].
+pub(crate) fn check_plain(path: &Path) -> Result<(), Error> {
+    let climbs = path
+        .components()
+        .any(|part| part == std::path::Component::ParentDir);
+    if path.is_absolute() && !climbs {
+        return Ok(());
+    }
+    Err(Error::new(
+        Code::MountInvalid,
+        format!("mount source {} is not a plain path", path.display()),
+        "name it without ..",
+    ))
+}
+
+/// What no source may be, by its resolved path (FS-21, PR-16).
+///
+/// # Errors
+/// [`Code::MountDenied`].
+pub(crate) fn check_place(path: &Path, rules: &Rules<'_>) -> Result<(), Error> {
+    check_denied(path, rules)?;
+    if paths::is_kernel_tree(path) {
+        return Err(kernel_tree(path));
+    }
+    Ok(())
+}
+
 /// Opens a resolved source after checking it (FS-21, PR-16).
 ///
 /// # Errors
 /// [`Code::MountDenied`] inside or above a hidden path, [`Code::RootOwnedFolder`],
 /// [`Code::MountInvalid`] for anything but files and directories.
 pub fn take(path: &Path, mode: Access, rules: &Rules<'_>) -> Result<Source, Error> {
-    check_denied(path, rules)?;
-    if paths::is_kernel_tree(path) {
-        return Err(kernel_tree(path));
-    }
+    check_place(path, rules)?;
     let missing = |e: rustix::io::Errno| {
         Error::new(
             Code::MountSourceMissing,
@@ -85,10 +103,7 @@ pub fn take(path: &Path, mode: Access, rules: &Rules<'_>) -> Result<Source, Erro
     let led_to = std::fs::read_link(format!("/proc/self/fd/{}", handle.as_raw_fd()))
         .map_err(|e| failure::kernel("look at a mount source", e))?;
     if led_to != path {
-        check_denied(&led_to, rules)?;
-        if paths::is_kernel_tree(&led_to) {
-            return Err(kernel_tree(&led_to));
-        }
+        check_place(&led_to, rules)?;
     }
     let stat = fstat(&handle).map_err(missing)?;
     let kind = rustix::fs::FileType::from_raw_mode(stat.st_mode);

@@ -3,14 +3,16 @@
 use std::path::Path;
 
 use orch_engine::image;
+use orch_engine::scratch::{self, Owner};
 use orch_engine::source::{self, Rules};
 use orch_policy::Error;
+use orch_policy::spec::layout::WORKSPACE;
 use orch_policy::spec::{self, ContainerSpec, TaskSpec};
 
 use crate::prepare::Prepared;
 
 /// What would be made, with every source resolved and checked as a run does it,
-/// and nothing started.
+/// and nothing started or made.
 ///
 /// # Errors
 /// What a run of this task would be refused for: image, mounts, user, variables.
@@ -31,9 +33,23 @@ pub fn specs(prepared: &Prepared, state: &Path) -> Result<(ContainerSpec, TaskSp
         denied: &denied,
         allow_root_owned: task.allow_root_owned,
     };
+    let mut owner = Owner::caller();
     for bind in &mut container.binds {
-        let path = source::resolve(&bind.source)?;
-        source::take(&path, bind.mode, &rules)?;
+        let path = match bind.make {
+            true => scratch::locate(&bind.source)?,
+            false => source::resolve(&bind.source)?,
+        };
+        if bind.make && !path.exists() {
+            scratch::check(&path, owner, &rules)?;
+        } else {
+            let taken = source::take(&path, bind.mode, &rules)?;
+            if bind.target == Path::new(WORKSPACE) {
+                owner = Owner {
+                    uid: taken.uid,
+                    gid: taken.gid,
+                };
+            }
+        }
         bind.source = path;
     }
     Ok((container, command))

@@ -67,6 +67,13 @@ pub struct TaskArgs {
     #[arg(long, value_name = "DIR", help_heading = "Files")]
     pub folder: Option<PathBuf>,
 
+    /// Host folder that becomes /scratch, to be written; made where it is missing.
+    ///
+    /// What a task leaves there is there for the next one, unlike /tmp. Inside, SCRATCH is its
+    /// path. It is made for the owner of --folder, else for whoever started orch.
+    #[arg(long, value_name = "DIR", help_heading = "Files")]
+    pub scratch: Option<PathBuf>,
+
     /// Let a writable folder belong to root.
     #[arg(long, help_heading = "Files")]
     pub allow_root_owned: bool,
@@ -196,6 +203,11 @@ impl TaskArgs {
                 .folder
                 .as_deref()
                 .map(|folder| cwd.absolute(folder))
+                .transpose()?,
+            scratch: self
+                .scratch
+                .as_deref()
+                .map(|scratch| cwd.absolute(scratch))
                 .transpose()?,
             workdir: self.workdir.clone(),
             mounts,

@@ -38,6 +38,7 @@ fn every_flag_reaches_the_task() {
         "--mount=in:/workspace/in:rw",
         "--mount=/b",
         "--folder=.",
+        "--scratch=own",
         "--workdir=sub",
         "--user=1000:50",
         "-e",
@@ -59,6 +60,7 @@ fn every_flag_reaches_the_task() {
     let expected = Task {
         argv: ["cmd", "--flag"].map(OsString::from).to_vec(),
         folder: Some("/here".into()),
+        scratch: Some("/here/own".into()),
         workdir: Some("sub".into()),
         mounts: vec![
             MountRequest {
@@ -153,7 +155,11 @@ fn a_missing_command_says_how_to_write_one() {
 
 #[test]
 fn a_relative_path_with_dots_is_refused() {
-    for args in [["--mount", "../x"], ["--folder", "a/../b"]] {
+    for args in [
+        ["--mount", "../x"],
+        ["--folder", "a/../b"],
+        ["--scratch", "../x"],
+    ] {
         let error = task(&[args[0], args[1], "--", "x"]).unwrap_err();
         assert_eq!(error.code, Code::MountInvalid);
     }

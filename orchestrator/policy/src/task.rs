@@ -24,6 +24,8 @@ pub struct Task {
     pub argv: Vec<OsString>,
     /// Folder that becomes `/workspace`, absolute.
     pub folder: Option<PathBuf>,
+    /// Folder that becomes `/scratch`, absolute; it need not be there yet (FS-07).
+    pub scratch: Option<PathBuf>,
     /// Working directory inside, absolute or relative to `/workspace`.
     pub workdir: Option<PathBuf>,
     /// Further mounts, in order.

@@ -29,6 +29,7 @@ mod rates;
 mod receipts;
 mod refusal;
 mod rig;
+mod scratch;
 mod streams;
 mod survivors;
 mod terminal;
@@ -64,6 +65,7 @@ fn main() -> ExitCode {
         paths::tests(),
         folders::tests(),
         hidden::tests(),
+        scratch::tests(),
         copy_out::tests(),
         artifacts::tests(),
         receipts::tests(),

@@ -40,6 +40,9 @@ pub struct Bind {
     /// Whether ids are translated: for an input or folder its owner becomes the
     /// task, for an image its ids become those of the container.
     pub idmap: bool,
+    /// Whether it is a directory that is made where it is missing (FS-07).
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub make: bool,
 }
 
 /// An in-memory file system.
@@ -126,6 +129,7 @@ pub fn container(
                 target: path.clone(),
                 mode: Access::Ro,
                 idmap: own_image,
+                make: false,
             }),
             ImageEntry::Link(path, target) => links.push((path.clone(), target.clone())),
         }
@@ -238,7 +242,7 @@ fn masked(profile: &Profile, cpus: u32) -> Vec<PathBuf> {
 
 type Binds = (Vec<Bind>, Option<Tmpfs>);
 
-/// The workspace first, then what lies in it or elsewhere.
+/// The workspace and the scratch directory first, then what lies in them or elsewhere.
 fn binds(profile: &Profile, task: &Task) -> Result<Binds, Error> {
     let mut binds = Vec::new();
     let folder = task.folder.as_ref().or(profile.workspace.as_ref());
@@ -248,6 +252,16 @@ fn binds(profile: &Profile, task: &Task) -> Result<Binds, Error> {
             target: layout::WORKSPACE.into(),
             mode: profile.workspace_mode,
             idmap: true,
+            make: false,
+        });
+    }
+    if let Some(source) = &task.scratch {
+        binds.push(Bind {
+            source: source.clone(),
+            target: layout::SCRATCH.into(),
+            mode: Access::Rw,
+            idmap: true,
+            make: true,
         });
     }
     let own = profile.mounts.iter().filter_map(|mount| {
@@ -256,6 +270,7 @@ fn binds(profile: &Profile, task: &Task) -> Result<Binds, Error> {
             target: mount.path.clone(),
             mode: mount.mode,
             idmap: true,
+            make: false,
         })
     });
     binds.extend(own);
@@ -277,6 +292,7 @@ fn binds(profile: &Profile, task: &Task) -> Result<Binds, Error> {
             target,
             mode: asked.mode,
             idmap: true,
+            make: false,
         });
     }
     for (index, bind) in binds.iter().enumerate() {

@@ -2,6 +2,8 @@
 
 /// Where the workspace is.
 pub const WORKSPACE: &str = "/workspace";
+/// Where the directory is that the tasks of a session share (FS-07).
+pub const SCRATCH: &str = "/scratch";
 /// Where results are left for copy-out.
 pub const OUT: &str = "/tmp/out";
 /// Home directory of the task.

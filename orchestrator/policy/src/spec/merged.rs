@@ -82,11 +82,14 @@ pub enum MountPoint<'a> {
 
 /// Paths in the root file system on which something is mounted.
 pub fn mount_points(container: &ContainerSpec) -> impl Iterator<Item = (&Path, MountPoint<'_>)> {
-    let host = container
-        .image
-        .iter()
-        .chain(&container.binds)
-        .map(|bind| (bind.target.as_path(), MountPoint::Host(&bind.source)));
+    let host = container.image.iter().chain(&container.binds).map(|bind| {
+        let point = match bind.make {
+            // It need not be there yet.
+            true => MountPoint::Directory(0o755),
+            false => MountPoint::Host(&bind.source),
+        };
+        (bind.target.as_path(), point)
+    });
     let memory = container
         .workspace
         .iter()

@@ -128,7 +128,7 @@ fn no_nul(list: &[OsString], what: &str) -> Result<Vec<OsString>, Error> {
 }
 
 /// Starts empty (PX-03). A later setting of a name replaces an earlier one:
-/// caller's own where allowed, profile, task.
+/// caller's own where allowed, profile, scratch directory, task.
 fn env(
     profile: &Profile,
     task: &Task,
@@ -139,11 +139,14 @@ fn env(
         .set
         .iter()
         .map(|(name, value)| (OsString::from(name), OsString::from(value)));
+    let scratch = task.scratch.as_ref();
+    let scratch = scratch.map(|_| ("SCRATCH".into(), layout::SCRATCH.into()));
     let mut all: Vec<(OsString, OsString)> = Vec::new();
     let layers = inherited
         .iter()
         .cloned()
         .chain(fixed)
+        .chain(scratch)
         .chain(task.env.iter().cloned());
     for (name, value) in layers {
         if name.is_empty() || name.as_bytes().contains(&b'=') {

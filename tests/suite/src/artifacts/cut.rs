@@ -97,12 +97,16 @@ fn left_alone() -> Result<Verdict, String> {
     Ok(Verdict::Held)
 }
 
-/// More than the caller's pipe and orch hold, less than the command's pipe does besides:
-/// the rest is still in there when somebody wants an end.
+/// Bytes that always stay in part in the command's pipe, and always fit: the caller's
+/// pipe takes 64 KiB (pipe(7)), orch holds one read of 4 to 64 KiB, and the command's
+/// pipe takes 64 KiB.
+const STUCK: usize = 132_000;
+
+/// What is still in there when somebody wants an end is in the log as well.
 fn unread() -> Result<Verdict, String> {
     let place = Place::new()?;
-    let script = "head -c 150000 /dev/zero; echo written >&2; exec sleep 632";
-    let call = keeping(&place, "strict")?.sh(script);
+    let script = format!("head -c {STUCK} /dev/zero; echo written >&2; exec sleep 632");
+    let call = keeping(&place, "strict")?.sh(&script);
     let (_reader, writer) = std::io::pipe().map_err(|e| e.to_string())?;
     let mut command = call.command();
     command
@@ -117,7 +121,7 @@ fn unread() -> Result<Verdict, String> {
         Ok((!written).then(|| format!("{} bytes in the log", there.len())))
     })?;
     let before = log(&place)?.len();
-    ensure!(before < 150_000, "nothing is left to be read: {before}");
+    ensure!(before < STUCK, "nothing is left to be read: {before}");
     // The first one ends the command, the second the waiting for whoever does not read.
     let pid = i32::try_from(child.0.id()).unwrap_or(-1);
     ends(&mut child, |_| {
@@ -127,7 +131,7 @@ fn unread() -> Result<Verdict, String> {
     let bytes = log(&place)?;
     let zeros = bytes.iter().filter(|byte| **byte == 0).count();
     ensure!(
-        zeros == 150_000 && bytes.len() == 150_008,
+        zeros == STUCK && bytes.len() == STUCK + 8,
         "{zeros} zeros in {} bytes",
         bytes.len()
     );
