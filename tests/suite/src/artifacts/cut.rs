@@ -1,7 +1,7 @@
 //! When nobody reads, orch is killed, or the disk is full.
 
 use std::fs;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::os::unix::process::CommandExt;
 use std::process::Stdio;
 
@@ -18,6 +18,10 @@ pub fn tests() -> Vec<Test> {
         test("artifacts::of_a_caller_that_never_reads_ev05", unread),
         test("artifacts::a_full_disk_is_refused_ev05_ev09", full),
         test("artifacts::a_log_that_fails_ends_the_task_ev05", fails),
+        test(
+            "artifacts::a_receipt_that_cannot_be_kept_is_no_success_ev05",
+            receipt_fails,
+        ),
         test("artifacts::a_file_limit_of_the_shell_ev05", file_limit),
     ]
 }
@@ -194,13 +198,18 @@ fn full() -> Result<Verdict, String> {
     Ok(Verdict::Held)
 }
 
-/// The limit on the size of a file, lowered while the task runs, stands for a disk
-/// that fails.
-fn fails() -> Result<Verdict, String> {
-    for limit in [Some(40_000), None] {
-        let place = Place::new()?;
-        let script = "echo first; read x; seq 1 20000; read x; echo end";
-        let call = keeping(&place, "strict")?.sh(script);
+/// A task whose orch can be told how large its files may be from now on, which stands
+/// for a disk that fails. The task waits for a line after `first`.
+struct Limited {
+    child: Owned,
+    stdin: std::process::ChildStdin,
+    state: std::path::PathBuf,
+    _call: Call,
+}
+
+impl Limited {
+    fn start(place: &Place, script: &str) -> Result<Self, String> {
+        let call = keeping(place, "strict")?.sh(&format!("echo first; read x; {script}"));
         let mut command = call.command();
         command
             .stdin(Stdio::piped())
@@ -215,59 +224,104 @@ fn fails() -> Result<Verdict, String> {
             });
         }
         let mut child = Owned(command.spawn().map_err(|e| e.to_string())?);
-        let mut stdin = child.0.stdin.take().ok_or("no pipe")?;
-        until_log_is(&place, b"first\n")?;
-        if let Some(limit) = limit {
-            let bound = libc::rlimit {
-                rlim_cur: limit,
-                rlim_max: libc::RLIM_INFINITY,
-            };
-            let pid = i32::try_from(child.0.id()).unwrap_or(-1);
-            // SAFETY: the structure outlives the call; the child is ours.
-            let set = unsafe {
-                libc::prlimit(
-                    pid,
-                    libc::RLIMIT_FSIZE,
-                    &raw const bound,
-                    std::ptr::null_mut(),
-                )
-            };
-            ensure!(set == 0, "prlimit: {}", std::io::Error::last_os_error());
-        }
-        writeln!(stdin).map_err(|e| format!("write to the task: {e}"))?;
-        if limit.is_none() {
-            writeln!(stdin).map_err(|e| format!("write to the task: {e}"))?;
-        }
-        // With the limit the task would wait for ever for its second line.
-        let code = ends(&mut child, |_| {})?;
-        let (bytes, receipt) = (log(&place)?, receipt(&place)?);
-        ensure!(
-            receipt["artifacts"]["bytes"] == bytes.len()
-                && left::left(&call.state(), receipt["task"].as_str()).is_none(),
-            "{} bytes, {receipt}",
-            bytes.len()
-        );
-        if limit.is_none() {
-            ensure!(code == Some(0) && bytes.ends_with(b"end\n"), "{receipt}");
-            continue;
-        }
-        let summary = receipt["summary"].as_str().unwrap_or_default();
-        ensure!(
-            code == Some(125)
-                && bytes.len() == 40_000
-                && receipt["state"] == "exited"
-                && receipt["reason"] == "runtime_failed"
-                && receipt["exit_code"] == 125
-                && receipt["error"]["code"] == "artifacts_failed"
-                && summary.contains("cannot be kept"),
-            "{code:?}, {} bytes, {receipt}",
-            bytes.len()
-        );
+        let stdin = child.0.stdin.take().ok_or("no pipe")?;
+        until_log_is(place, b"first\n")?;
+        Ok(Self {
+            child,
+            stdin,
+            state: call.state(),
+            _call: call,
+        })
+    }
+
+    fn lower(&self, bytes: u64) -> Result<(), String> {
+        let bound = libc::rlimit {
+            rlim_cur: bytes,
+            rlim_max: libc::RLIM_INFINITY,
+        };
+        let pid = i32::try_from(self.child.0.id()).unwrap_or(-1);
+        let old = std::ptr::null_mut();
+        // SAFETY: the structure outlives the call; the child is ours.
+        let set = unsafe { libc::prlimit(pid, libc::RLIMIT_FSIZE, &raw const bound, old) };
+        ensure!(set == 0, "prlimit: {}", std::io::Error::last_os_error());
+        Ok(())
+    }
+
+    fn say(&mut self) -> Result<(), String> {
+        writeln!(self.stdin).map_err(|e| format!("write to the task: {e}"))
+    }
+
+    /// Exit code, and what orch said. The task's input stays open until then.
+    fn end(mut self) -> Result<(Option<i32>, String), String> {
+        let code = ends(&mut self.child, |_| {})?;
         let mut said = String::new();
-        if let Some(mut stderr) = child.0.stderr.take() {
-            std::io::Read::read_to_string(&mut stderr, &mut said).map_err(|e| e.to_string())?;
+        let stderr = self.child.0.stderr.as_mut().ok_or("no pipe")?;
+        stderr
+            .read_to_string(&mut said)
+            .map_err(|e| e.to_string())?;
+        match left::left(&self.state, None) {
+            None => Ok((code, said)),
+            Some(what) => Err(what),
         }
-        ensure!(said.contains("code: artifacts_failed"), "{said}");
+    }
+}
+
+fn fails() -> Result<Verdict, String> {
+    let script = "seq 1 20000; read x; echo end";
+    let place = Place::new()?;
+    let mut task = Limited::start(&place, script)?;
+    task.lower(40_000)?;
+    // It would wait for ever for its second line.
+    task.say()?;
+    let (code, said) = task.end()?;
+    let (bytes, kept) = (log(&place)?, receipt(&place)?);
+    let summary = kept["summary"].as_str().unwrap_or_default();
+    ensure!(
+        code == Some(125)
+            && bytes.len() == 40_000
+            && kept["artifacts"]["bytes"] == bytes.len()
+            && kept["state"] == "exited"
+            && kept["reason"] == "runtime_failed"
+            && kept["exit_code"] == 125
+            && kept["error"]["code"] == "artifacts_failed"
+            && summary.contains("cannot be kept")
+            && said.contains("code: artifacts_failed"),
+        "{code:?}, {} bytes, {kept}, {said}",
+        bytes.len()
+    );
+    // The control.
+    let place = Place::new()?;
+    let mut task = Limited::start(&place, script)?;
+    task.say()?;
+    task.say()?;
+    let (code, said) = task.end()?;
+    let bytes = log(&place)?;
+    ensure!(
+        code == Some(0)
+            && bytes.ends_with(b"20000\nend\n")
+            && receipt(&place)?["artifacts"]["bytes"] == bytes.len(),
+        "{code:?} {said}"
+    );
+    Ok(Verdict::Held)
+}
+
+/// The command has ended well by then, and that is no success.
+fn receipt_fails() -> Result<Verdict, String> {
+    for (limit, wanted) in [(1000, 125), (1 << 30, 0)] {
+        let place = Place::new()?;
+        let mut task = Limited::start(&place, "echo end")?;
+        task.lower(limit)?;
+        task.say()?;
+        let (code, said) = task.end()?;
+        ensure!(
+            code == Some(wanted) && said.contains("code: artifacts_failed") == (wanted != 0),
+            "{limit}: {code:?} {said}"
+        );
+        let page = page(&place, &[])?;
+        ensure!(
+            page["text"] == "first\nend\n" && page["complete"] == (wanted == 0),
+            "{limit}: {page}"
+        );
     }
     Ok(Verdict::Held)
 }
