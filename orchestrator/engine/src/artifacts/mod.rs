@@ -6,7 +6,7 @@
 //! cannot be kept is a reason not to begin, and to stop.
 //!
 //! - [`log`]: the output while it is written.
-//! - [`place`]: the way to the folder, past whatever a task may have put there.
+//! - `place`: the way to the folder, past whatever a task may have put there.
 //! - [`page`]: what is kept, read piece by piece.
 
 pub mod log;
