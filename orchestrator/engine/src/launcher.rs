@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use orch_policy::Error;
 use orch_wire::Channel;
 use orch_wire::launch::{Reply, Request};
-use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+use rustix::net::{AddressFamily, Shutdown, SocketFlags, SocketType, shutdown, socketpair};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use crate::account::micros;
@@ -23,6 +23,8 @@ pub struct Engine {
     process: Child,
     guest: OwnedFd,
     state: StateDir,
+    /// Whether the container that ends next is the last one.
+    last: bool,
     /// How long starting took, and when it was done; told with the first task.
     started: Cell<Option<(Duration, Instant)>>,
 }
@@ -47,6 +49,7 @@ impl Engine {
             process,
             guest,
             state: state.clone(),
+            last: false,
             started: Cell::new(Some((begun.elapsed(), Instant::now()))),
         })
     }
@@ -60,6 +63,25 @@ impl Engine {
             ("launcher".to_owned(), micros(launcher)),
             ("load".to_owned(), micros(since.elapsed())),
         ]
+    }
+
+    /// From here on the end of a container is the end of this engine.
+    pub(crate) fn is_for_the_last(&mut self) {
+        self.last = true;
+    }
+
+    /// Asks for the end of a container and waits for it. After the last one the
+    /// launcher ends by itself, while its answer is still being read.
+    ///
+    /// # Errors
+    /// As [`Engine::ask`].
+    pub(crate) fn ask_for_end(&self, request: &Request) -> Result<(Reply, Vec<OwnedFd>), Error> {
+        self.send(request, &[])?;
+        if let (true, Some(channel)) = (self.last, &self.channel) {
+            // It fails where the launcher is gone, and the reply will say so.
+            let _ = shutdown(channel, Shutdown::Write);
+        }
+        self.reply()
     }
 
     /// The sealed guest.

@@ -16,7 +16,7 @@ use crate::terminal;
 /// User and group id, inside, of the lease's PID 1; no task has it.
 pub const LEASE_ID: u32 = 65_535;
 
-/// A staged lease.
+/// A lease, seen from the engine.
 #[derive(Debug)]
 pub struct Lease {
     channel: Channel,
@@ -44,16 +44,25 @@ pub enum Start {
 }
 
 impl Lease {
+    /// One that is still being staged.
+    #[must_use]
+    pub fn new(channel: Channel) -> Self {
+        Self {
+            channel,
+            temporary: None,
+        }
+    }
+
     /// Waits until the lease is staged.
     ///
     /// # Errors
     /// What could not be staged, or that the guest is gone.
-    pub fn wait(channel: Channel) -> Result<Self, Error> {
-        match receive(&channel)? {
-            (FromLease::Ready, mut fds) if fds.len() == 1 => Ok(Self {
-                channel,
-                temporary: fds.pop(),
-            }),
+    pub fn wait(&mut self) -> Result<(), Error> {
+        match receive(&self.channel)? {
+            (FromLease::Ready, mut fds) if fds.len() == 1 => {
+                self.temporary = fds.pop();
+                Ok(())
+            }
             (FromLease::Broken { step, errno }, _) => Err(failure::kernel(
                 format_args!("stage the lease ({step})"),
                 std::io::Error::from_raw_os_error(errno),
@@ -76,7 +85,7 @@ impl Lease {
         self.temporary = None;
     }
 
-    /// Asks for a command. `streams` are its standard streams (none for a
+    /// Asks for a command, which waits until the lease is staged. `streams` are its standard streams (none for a
     /// terminal), `joins` what its control group came with.
     ///
     /// # Errors

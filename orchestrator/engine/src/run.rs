@@ -18,15 +18,16 @@ use crate::wiring::Wiring;
 use crate::{copy_out, failure, random, selftest, supervise};
 
 impl Engine {
-    /// Runs one task in a container of its own.
+    /// Runs one task in a container of its own, and ends the launcher with it.
     ///
     /// # Errors
     /// Nothing was started, or nothing of it is left; the error says why.
-    pub fn run(&mut self, request: Request, observer: &mut dyn Observer) -> Result<Outcome, Error> {
+    pub fn run(mut self, request: Request, observer: &mut dyn Observer) -> Result<Outcome, Error> {
         let before = self.first_stages();
         if request.profile.tier > Tier::Loose {
-            selftest::ensure(self, &request.profile)?;
+            selftest::ensure(&mut self, &request.profile)?;
         }
+        self.is_for_the_last();
         self.run_unchecked(request, before, observer)
     }
 
@@ -57,7 +58,7 @@ impl Engine {
             folder
         });
         clock.lap("plan");
-        let mut session = Session::open_as(self, id, &plan, &mut clock)?;
+        let mut session = Session::open_with(self, id, &plan, &wiring, &mut clock)?;
         if out.is_none() {
             session.lease.forget_temporary();
         }

@@ -44,6 +44,8 @@ pub struct Session<'e> {
     /// The lease.
     pub lease: Lease,
     first: Option<Joins>,
+    /// Whether the first command has been asked for already.
+    asked: bool,
     next: u32,
 }
 
@@ -69,14 +71,31 @@ impl<'e> Session<'e> {
     /// # Errors
     /// Nothing is left behind; the error says why.
     pub fn open(engine: &'e Engine, plan: &Plan, clock: &mut Clock) -> Result<Self, Error> {
-        Self::open_as(engine, random::id()?, plan, clock)
+        Self::make(engine, random::id()?, plan, None, clock)
     }
 
-    /// The same under an id that is known already, from [`random::id`].
-    pub(crate) fn open_as(
+    /// The same under an id that is known already, from [`random::id`]; and it asks
+    /// for the task of the plan as its first command, which has to be the first one
+    /// given to [`Session::command`]: the lease goes on to it without waiting for this
+    /// process to wake up and say so.
+    ///
+    /// # Errors
+    /// As [`Session::open`].
+    pub(crate) fn open_with(
         engine: &'e Engine,
         id: String,
         plan: &Plan,
+        wiring: &Wiring,
+        clock: &mut Clock,
+    ) -> Result<Self, Error> {
+        Self::make(engine, id, plan, Some(wiring), clock)
+    }
+
+    fn make(
+        engine: &'e Engine,
+        id: String,
+        plan: &Plan,
+        wiring: Option<&Wiring>,
         clock: &mut Clock,
     ) -> Result<Self, Error> {
         let (container, channel) = container::begin(
@@ -87,14 +106,14 @@ impl<'e> Session<'e> {
             &plan.prepared,
             Some((0, ceilings(&plan.task))),
         )?;
-        let (reply, mut fds) = engine.reply()?;
-        let Reply::Created {
-            unified,
-            missing,
-            stages,
-            ..
-        } = reply
-        else {
+        let first = joins(engine.reply()?)?;
+        let mut lease = Lease::new(channel);
+        let wiring = wiring.filter(|_| fits_ahead(&plan.task));
+        let asked = wiring.map_or(Ok(()), |wiring| {
+            let streams = &wiring.command;
+            lease.begin(0, &plan.task, streams, &first.fds, first.unified)
+        });
+        let (Reply::Created { stages, .. }, _) = engine.reply()? else {
             return Err(unexpected());
         };
         let worker = stages
@@ -102,22 +121,15 @@ impl<'e> Session<'e> {
             .map(|(name, us)| (format!("worker.{name}"), us));
         clock.laps.extend(worker);
         clock.lap("create");
-        if fds.is_empty() {
-            return Err(unexpected());
-        }
-        let first = Joins {
-            fds: fds.split_off(1),
-            unified,
-            missing,
-        };
-        match Lease::wait(channel) {
-            Ok(lease) => {
+        match asked.and_then(|()| lease.wait()) {
+            Ok(()) => {
                 clock.lap("lease");
                 Ok(Self {
                     engine,
                     container,
                     lease,
                     first: Some(first),
+                    asked: wiring.is_some(),
                     next: 0,
                 })
             }
@@ -163,8 +175,10 @@ impl<'e> Session<'e> {
             missing: joins.missing.clone(),
         };
         let start = Instant::now();
-        self.lease
-            .begin(exec, task, &wiring.command, &joins.fds, joins.unified)?;
+        if !std::mem::take(&mut self.asked) {
+            self.lease
+                .begin(exec, task, &wiring.command, &joins.fds, joins.unified)?;
+        }
         // The command alone holds its ends, so that they are seen to close.
         wiring.command.clear();
         let running = match self.lease.started(exec)? {
@@ -205,14 +219,7 @@ impl<'e> Session<'e> {
             exec,
             limits: ceilings(task),
         };
-        match self.engine.ask(&request)? {
-            (Reply::Cgroup { unified, missing }, fds) => Ok(Joins {
-                fds,
-                unified,
-                missing,
-            }),
-            _ => Err(unexpected()),
-        }
+        joins(self.engine.ask(&request)?)
     }
 
     /// The kernel's word where it gives one, the guest's where it does not.
@@ -301,6 +308,25 @@ impl<'e> Session<'e> {
     }
 }
 
+/// Whether the request for this command finds room in a socket that nobody reads
+/// yet: this process must not be held up by a container that never comes.
+fn fits_ahead(task: &TaskSpec) -> bool {
+    const ROOM: usize = 64 << 10;
+    let strings = task.argv.iter().chain(&task.env);
+    strings.map(|string| string.len() + 8).sum::<usize>() <= ROOM
+}
+
+fn joins(answer: (Reply, Vec<OwnedFd>)) -> Result<Joins, Error> {
+    match answer {
+        (Reply::Cgroup { unified, missing }, fds) => Ok(Joins {
+            fds,
+            unified,
+            missing,
+        }),
+        _ => Err(unexpected()),
+    }
+}
+
 fn ceilings(task: &TaskSpec) -> CgroupLimits {
     let limits = &task.limits;
     CgroupLimits {
@@ -316,7 +342,7 @@ fn destroy(engine: &Engine, container: &Container) -> Result<(CgroupUsage, Vec<S
     let request = Ask::Destroy {
         id: container.id.clone(),
     };
-    match engine.ask(&request)? {
+    match engine.ask_for_end(&request)? {
         (Reply::Destroyed { usage, left }, _) => {
             let first = usage.into_iter().next().map(|(_, usage)| usage);
             Ok((first.unwrap_or_default(), left))

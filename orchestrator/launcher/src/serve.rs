@@ -50,7 +50,7 @@ pub fn run() -> io::Result<()> {
     let served = loop {
         match control.recv::<Request>() {
             Ok((request, fds)) => {
-                let (reply, send) = launcher.answer(request, fds, control.as_fd());
+                let (reply, send) = launcher.answer(request, fds, &control);
                 let send: Vec<_> = send.iter().map(AsFd::as_fd).collect();
                 if control.send(&reply, &send).is_err() {
                     break Ok(());
@@ -109,7 +109,7 @@ impl Launcher {
         &mut self,
         request: Request,
         fds: Vec<OwnedFd>,
-        daemon: BorrowedFd<'_>,
+        daemon: &Channel,
     ) -> (Reply, Vec<OwnedFd>) {
         let answered = match request {
             Request::Create(create) => self.create(&create, fds, daemon),
@@ -172,7 +172,7 @@ impl Launcher {
         &mut self,
         create: &Create,
         mut fds: Vec<OwnedFd>,
-        daemon: BorrowedFd<'_>,
+        daemon: &Channel,
     ) -> Result<(Reply, Vec<OwnedFd>), Failure> {
         let sound = !create.id.is_empty()
             && create.id.bytes().all(|byte| byte.is_ascii_hexdigit())
@@ -211,15 +211,15 @@ impl Launcher {
         }
     }
 
-    /// Runs the worker, makes the control group of the first exec meanwhile, and
-    /// takes the guest over from the worker.
+    /// Runs the worker, makes the control group of the first exec meanwhile and
+    /// says so at once, and takes the guest over from the worker.
     fn fork_worker(
         &self,
         create: &Create,
         program: &OwnedFd,
         control: OwnedFd,
         sources: &[OwnedFd],
-        daemon: BorrowedFd<'_>,
+        daemon: &Channel,
     ) -> Result<Made, Failure> {
         let during = || "fork a worker".to_owned();
         let cgroups = self.cgroups.as_ref().map_err(Clone::clone)?;
@@ -255,7 +255,15 @@ impl Launcher {
             .as_ref()
             .map(|(exec, limits)| cgroups.create(&group, *exec, lease_uid, limits))
             .transpose();
-        let answer = Self::hear(pid, ours, daemon);
+        let joined = joined.map(|joined| {
+            if let Some(Joined { fds, missing }) = joined {
+                let unified = cgroups.unified();
+                let fds: Vec<_> = fds.iter().map(AsFd::as_fd).collect();
+                // Where the daemon is gone, that is seen at once below.
+                let _ = daemon.send(&Reply::Cgroup { unified, missing }, &fds);
+            }
+        });
+        let answer = Self::hear(pid, ours, daemon.as_fd());
         let guest = match answer {
             // The worker is not reaped yet, so the guest's number is still its own.
             Ok((Ok(made), _)) => process::open(made.0)
@@ -280,20 +288,12 @@ impl Launcher {
         let copy = rustix::io::fcntl_dupfd_cloexec(&guest, 10)
             .during(|| "copy the guest's handle".to_owned());
         match (joined, copy) {
-            (Ok(joined), Ok(copy)) => {
-                let (fds, missing) = joined.map_or_else(Default::default, |j| (j.fds, j.missing));
-                Ok(Made {
-                    guest,
-                    pid,
-                    reply: Reply::Created {
-                        pid,
-                        unified: cgroups.unified(),
-                        missing,
-                        stages,
-                    },
-                    fds: std::iter::once(copy).chain(fds).collect(),
-                })
-            }
+            (Ok(()), Ok(copy)) => Ok(Made {
+                guest,
+                pid,
+                reply: Reply::Created { pid, stages },
+                fds: vec![copy],
+            }),
             (Err(failure), _) | (_, Err(failure)) => {
                 end(&guest);
                 Err(failure)

@@ -44,7 +44,8 @@ pub struct Create {
     pub root_inodes: u64,
     /// System-call filter of the guest, as the kernel takes it (seccomp(2)).
     pub guest_filter: Bytes,
-    /// First exec, whose control group is made while the container is.
+    /// First exec, whose control group is made while the container is: then
+    /// [`Reply::Cgroup`] comes before [`Reply::Created`].
     pub first: Option<(u32, CgroupLimits)>,
 }
 
@@ -117,18 +118,14 @@ pub struct Failure {
     pub errno: Option<i32>,
 }
 
-/// What the launcher answers; one reply to each request, in order.
+/// What the launcher answers, in order: one reply to each request, and before that
+/// of a [`Create`] with a first exec one for the control group.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Reply {
-    /// The container runs. Descriptors: pidfd of its guest, then those of
-    /// [`Reply::Cgroup`] for its first exec.
+    /// The container runs. Descriptor: pidfd of its guest.
     Created {
         /// Process id of the guest on the host.
         pid: i32,
-        /// Whether control groups are version 2.
-        unified: bool,
-        /// Limits of the first exec that this host cannot keep, by name.
-        missing: Vec<String>,
         /// How long each stage took: name, microseconds.
         stages: Vec<(String, u64)>,
     },

@@ -216,6 +216,18 @@ fn long() -> Result<Verdict, String> {
         .cmd(["printf", "<%s>", "", "a", ""])
         .run()?;
     ensure!(ended.out() == "<><a><>", "{ended:?}");
+    // Up to 64 KiB the lease is asked before it is there, and above that afterwards.
+    for length in [60_000, 65_500, 66_000, 120_000] {
+        let ended = Call::new("strict")?
+            .cmd(["printf", "%s", &"y".repeat(length)])
+            .input(Input::Null)
+            .run()?;
+        ensure!(
+            ended.stdout.len() == length,
+            "{} of {length} bytes",
+            ended.stdout.len()
+        );
+    }
     // One argument may have 128 KiB (execve(2)), all of them a quarter of the stack.
     let long = "x".repeat(100_000);
     let many: Vec<&str> = std::iter::repeat_n(long.as_str(), 8).collect();

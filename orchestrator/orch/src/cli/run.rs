@@ -95,7 +95,7 @@ pub fn run(args: RunArgs) -> Result<u8, Error> {
     }
     // First of all, because the launcher comes up while the profile is read.
     let state = StateDir::open(&StateDir::default_path())?;
-    let mut engine = Engine::start(&state, embed::LAUNCHER, embed::GUEST)?;
+    let engine = Engine::start(&state, embed::LAUNCHER, embed::GUEST)?;
 
     let cwd = Cwd::of_process();
     let prepared = Prepared::new(&args.task, &cwd, state.path())?;
