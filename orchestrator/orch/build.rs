@@ -66,6 +66,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         "orchestrator/guest/src",
         "orchestrator/launcher/Cargo.toml",
         "orchestrator/launcher/src",
+        "orchestrator/nocgroups/Cargo.toml",
+        "orchestrator/nocgroups/src",
         "orchestrator/wire/Cargo.toml",
         "orchestrator/wire/src",
     ] {

@@ -34,8 +34,6 @@ use crate::syscall::check;
 const CONTROL_FD: i32 = 3;
 /// Any directory does that every host has and nobody can replace by a link.
 const STAGE: &str = "/proc";
-/// Where libcontainer looks for control groups.
-const CGROUPS: &str = "/sys/fs/cgroup";
 
 /// Host process id of the guest, and how long each stage took, microseconds.
 pub type Made = (i32, Vec<(String, u64)>);
@@ -131,8 +129,7 @@ fn runtime(step: &str, error: impl std::error::Error) -> Failure {
 /// A small world for this process: a mount namespace whose root is an empty file
 /// system with the host's `/proc` and `/dev` and nothing else. libcontainer reads
 /// the table of mounts often and copies it with every namespace, so a short one
-/// makes it faster on hosts with many; and where it sees no control groups, which
-/// are the launcher's business, it neither writes nor waits for any.
+/// makes it faster on hosts with many. Control groups are not to be seen in it.
 fn stage() -> io::Result<()> {
     // SAFETY: this process has a single thread and shares nothing that the flag
     // takes apart.
@@ -164,9 +161,7 @@ fn stage() -> io::Result<()> {
     // The old root is under the new one for a moment (pivot_root(2), NOTES).
     pivot_root(".", ".")?;
     unmount(".", UnmountFlags::DETACH)?;
-    chdir("/")?;
-    // Where libcontainer looks for control groups there is an empty directory.
-    std::fs::create_dir_all(CGROUPS)
+    Ok(chdir("/")?)
 }
 
 /// The file system that becomes `/`, owned by root of the container.
