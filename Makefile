@@ -61,8 +61,8 @@ test-privileged: build ## run the tests that make real sandboxes (root, or sudo)
 	@cargo build --locked -p orch-suite -p orch-probe
 	@$(ROOT) env ORCH_BIN="$(ABSOLUTE)/$(TRIPLE)/release/orch" \
 		ORCH_PROBE="$(ABSOLUTE)/$(TRIPLE)/debug/orch-probe" \
-		ORCH_LAUNCHER="$(ABSOLUTE)/sealed/$(TRIPLE)/sealed/orch-launcher" \
-		ORCH_GUEST="$(ABSOLUTE)/sealed/$(TRIPLE)/sealed/orch-guest" \
+		ORCH_LAUNCHER="$(ABSOLUTE)/sealed/orch-launcher" \
+		ORCH_GUEST="$(ABSOLUTE)/sealed/orch-guest" \
 		ORCH_MUST_RUN="$${ORCH_MUST_RUN:-}" \
 		"$(TARGET)/$(TRIPLE)/debug/orch-suite"
 
@@ -72,8 +72,8 @@ test-vm: build ## the same on Debian's kernel with cgroup v2 alone, emulated (VM
 	@ORCH_BIN="$(ABSOLUTE)/$(TRIPLE)/release/orch" \
 		ORCH_SUITE="$(ABSOLUTE)/$(TRIPLE)/debug/orch-suite" \
 		ORCH_PROBE="$(ABSOLUTE)/$(TRIPLE)/debug/orch-probe" \
-		ORCH_LAUNCHER="$(ABSOLUTE)/sealed/$(TRIPLE)/sealed/orch-launcher" \
-		ORCH_GUEST="$(ABSOLUTE)/sealed/$(TRIPLE)/sealed/orch-guest" \
+		ORCH_LAUNCHER="$(ABSOLUTE)/sealed/orch-launcher" \
+		ORCH_GUEST="$(ABSOLUTE)/sealed/orch-guest" \
 		VM_DIR="$(ABSOLUTE)/vm" tests/vm/run $(VM)
 
 .PHONY: lint

@@ -15,8 +15,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::syscall::{check, errno};
 
-// Requests of the listener (linux/seccomp.h); the second half is the size of the
-// structure, which is part of the ABI.
+// Requests of the listener (linux/seccomp.h), by the system call, because C libraries
+// disagree on their type; half of a number is the size of the structure.
 const RECEIVE: libc::c_ulong = 0xc050_2100;
 const SEND: libc::c_ulong = 0xc018_2101;
 const _: () = assert!(size_of::<libc::seccomp_notif>() == 0x50);
@@ -94,9 +94,10 @@ impl Gate {
     fn next(&self) -> io::Result<Option<u64>> {
         let mut question = MaybeUninit::<libc::seccomp_notif>::zeroed();
         // SAFETY: the kernel wants a zeroed structure of this size and fills it.
-        let got = check(libc::c_long::from(unsafe {
-            libc::ioctl(self.0.as_raw_fd(), RECEIVE, question.as_mut_ptr())
-        }));
+        let got = check(unsafe {
+            let listener = self.0.as_raw_fd();
+            libc::syscall(libc::SYS_ioctl, listener, RECEIVE, question.as_mut_ptr())
+        });
         match got {
             // SAFETY: plain numbers, all initialised.
             Ok(_) => Ok(Some(unsafe { question.assume_init() }.id)),
@@ -111,7 +112,7 @@ impl Gate {
         (answer.id, answer.error, answer.flags) = (id, error, flags);
         // An asker that was killed needs no answer.
         // SAFETY: the structure outlives the call and is as large as the request says.
-        unsafe { libc::ioctl(self.0.as_raw_fd(), SEND, &raw mut answer) };
+        unsafe { libc::syscall(libc::SYS_ioctl, self.0.as_raw_fd(), SEND, &raw mut answer) };
     }
 }
 
@@ -122,7 +123,7 @@ impl AsFd for Gate {
 }
 
 fn continue_flag() -> u32 {
-    // Of the type of a long in libc, of 32 bits in the structure.
+    // A long in libc, 32 bits in the structure.
     u32::try_from(libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE).unwrap_or(0)
 }
 

@@ -31,6 +31,10 @@ use std::process::ExitCode;
 /// Where the launcher puts the control socket.
 const CONTROL_FD: i32 = 3;
 
+#[cfg(target_env = "musl")]
+#[global_allocator]
+static ALLOCATOR: dlmalloc::GlobalDlmalloc = dlmalloc::GlobalDlmalloc;
+
 fn main() -> ExitCode {
     // SAFETY: the launcher hands this descriptor over for good and nothing in
     // this process has touched it yet; if it is not open, the first use fails.

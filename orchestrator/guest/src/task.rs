@@ -244,9 +244,10 @@ fn become_command(
             rlim_cur: limit.soft,
             rlim_max: limit.hard,
         };
-        // SAFETY: the structure is valid for the call.
+        // SAFETY: the structure is valid for the call. The C libraries disagree about
+        // the type of the first argument.
         check(libc::c_long::from(unsafe {
-            libc::setrlimit(limit.resource, &raw const value)
+            libc::setrlimit(limit.resource as _, &raw const value)
         }))
         .map_err(at(Step::Rlimit))?;
     }

@@ -22,6 +22,10 @@ mod worker;
 
 use std::process::ExitCode;
 
+#[cfg(target_env = "musl")]
+#[global_allocator]
+static ALLOCATOR: dlmalloc::GlobalDlmalloc = dlmalloc::GlobalDlmalloc;
+
 fn main() -> ExitCode {
     match serve::run() {
         Ok(()) => ExitCode::SUCCESS,

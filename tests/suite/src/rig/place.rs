@@ -115,10 +115,7 @@ pub fn probe() -> Result<PathBuf> {
 /// # Errors
 /// It is not there.
 pub fn launcher() -> Result<PathBuf> {
-    program(
-        "ORCH_LAUNCHER",
-        "sealed/x86_64-unknown-linux-gnu/sealed/orch-launcher",
-    )
+    program("ORCH_LAUNCHER", "sealed/orch-launcher")
 }
 
 /// The guest that the engine seals.
@@ -126,10 +123,7 @@ pub fn launcher() -> Result<PathBuf> {
 /// # Errors
 /// It is not there.
 pub fn guest() -> Result<PathBuf> {
-    program(
-        "ORCH_GUEST",
-        "sealed/x86_64-unknown-linux-gnu/sealed/orch-guest",
-    )
+    program("ORCH_GUEST", "sealed/orch-guest")
 }
 
 /// One state directory for all of this process's runs, so that no other run of
