@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 use orch_policy::profile::Access;
 use orch_policy::spec::container::{Bind, ContainerSpec, Tmpfs};
 use orch_policy::spec::layout::WORKSPACE;
-use orch_policy::spec::oci::{Ids, for_libcontainer};
+use orch_policy::spec::oci::{Ids, UserNamespace, for_libcontainer};
 use orch_policy::spec::task::TaskSpec;
 use orch_policy::{Code, Error, syscalls};
 use orch_wire::Channel;
 use orch_wire::channel::MAX_FDS;
 use orch_wire::guest::{self, Lease};
-use orch_wire::launch::{CgroupLimits, Create, ROOTFS, Request};
+use orch_wire::launch::{CgroupLimits, Create, ROOTFS, Request, USER_NAMESPACE_FD};
 use orch_wire::rootfs::{Entry, IdMap, MountFlags};
 
 use crate::failure;
@@ -150,21 +150,28 @@ pub fn begin(
     first: Option<(u32, CgroupLimits)>,
 ) -> Result<(Container, Channel), Error> {
     let Range {
+        number,
         first: host_id,
         lock,
-    } = range::take()?;
-    let ids = Ids {
-        first: host_id,
-        count: range::COUNT,
+    } = range::take(engine)?;
+    let user = if engine.is_rootless() {
+        UserNamespace::Path(format!("/proc/self/fd/{USER_NAMESPACE_FD}").into())
+    } else {
+        UserNamespace::New(Ids {
+            first: host_id,
+            count: range::COUNT,
+        })
     };
-    let config = for_libcontainer(Path::new(ROOTFS), ids)
+    let config = for_libcontainer(Path::new(ROOTFS), &user)
         .map_err(|e| e.to_string())
         .and_then(|spec| serde_json::to_vec(&spec).map_err(|e| e.to_string()))
         .map_err(|e| internal("write the runtime configuration", &e))?;
-    let (entries, sources) = entries(spec, task, prepared, host_id);
+    let translate = !engine.is_rootless();
+    let (entries, sources) = entries(spec, task, prepared, host_id, translate);
     let (ours, theirs) = pair()?;
     let create = Create {
         id: id.clone(),
+        number,
         host_id,
         ids: range::COUNT,
         config,
@@ -221,11 +228,15 @@ fn all(paths: &[PathBuf]) -> Vec<Vec<u8>> {
 }
 
 /// The steps of the launcher's worker, and the handles that they name by number.
+///
+/// Where the kernel does not let this user translate the owners of a mount, the map
+/// of the container does: the caller's files are those of the task.
 fn entries<'a>(
     spec: &ContainerSpec,
     task: &TaskSpec,
     prepared: &'a Prepared,
     host_id: u32,
+    translate: bool,
 ) -> (Vec<Entry>, Vec<&'a OwnedFd>) {
     let mut entries = Vec::new();
     let mut sources = Vec::new();
@@ -250,7 +261,7 @@ fn entries<'a>(
     for (image, source) in &prepared.image {
         // An image of its own shows its root as root; the host's files keep owners
         // that nobody inside has.
-        let idmap = image.idmap.then_some(IdMap {
+        let idmap = (image.idmap && translate).then_some(IdMap {
             disk_uid: 0,
             disk_gid: 0,
             host_uid: host_id,
@@ -286,7 +297,7 @@ fn entries<'a>(
     }
     for (asked, source) in &prepared.binds {
         // The owner of the source is the task, and nobody else's files are anybody's.
-        let idmap = asked.idmap.then_some(IdMap {
+        let idmap = (asked.idmap && translate).then_some(IdMap {
             disk_uid: source.uid,
             disk_gid: source.gid,
             host_uid: host_id + task.uid,

@@ -18,6 +18,12 @@ const EXHAUSTED: &[i32] = &[
 /// errno values that say: the host does not allow it.
 const REFUSED: &[i32] = &[libc::EPERM, libc::EACCES, libc::ENOSYS, libc::ENODEV];
 
+/// How a user who is not root gets control groups (systemd.resource-control(5)).
+const DELEGATE: &str = "run it in a control group of your own: \
+     systemd-run --user --scope -p Delegate=yes -- orch run ... \
+     (docs/rootless.md has the way without systemd), or as root, or in tier standard, \
+     which says what it does not limit";
+
 /// What the launcher could not do.
 pub fn launcher(failure: &Failure) -> Error {
     let (code, remediation) = match failure.errno {
@@ -43,9 +49,22 @@ pub fn launcher(failure: &Failure) -> Error {
             Code::HostExhausted,
             "free disk space, memory, processes or descriptors on the host and try again",
         ),
+        // The launcher has looked: this user may make no control group.
+        Some(libc::ENODEV) if failure.step.starts_with("keep the limit of ") => {
+            (Code::LimitUnavailable, DELEGATE)
+        }
         _ if failure.step.contains("control group") || failure.step.contains("controller") => (
             Code::CgroupFailed,
             "run `orch doctor` to see which controllers this host has",
+        ),
+        Some(libc::EINVAL) if failure.step.starts_with("take the source of ") => (
+            Code::MountInvalid,
+            "something is mounted below it, which only root can leave out: name a folder \
+             without mounts in it, mount it read-only, or run orch as root",
+        ),
+        Some(libc::ESTALE) if failure.step.starts_with("take the source of ") => (
+            Code::MountInvalid,
+            "it was replaced while orch looked at it: try again",
         ),
         Some(errno) if REFUSED.contains(&errno) => (
             Code::HostUnsupported,

@@ -2,19 +2,22 @@
 
 use std::cell::Cell;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use orch_policy::Error;
 use orch_wire::Channel;
 use orch_wire::launch::{Reply, Request};
+use orch_wire::range::LOCKS;
 use rustix::net::{AddressFamily, Shutdown, SocketFlags, SocketType, shutdown, socketpair};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use crate::account::micros;
 use crate::patience::{PATIENCE, await_answer};
 use crate::state::StateDir;
-use crate::{failure, sealed};
+use crate::{failure, rootless, sealed};
 
 /// One launcher and what is needed to use it.
 #[derive(Debug)]
@@ -25,6 +28,9 @@ pub struct Engine {
     state: StateDir,
     /// Whether the container that ends next is the last one.
     last: bool,
+    /// Only where the launcher is not root: its program, to start another one, and
+    /// the ids of the task that its map was made for.
+    rootless: Option<(OwnedFd, Option<(u32, u32)>)>,
     /// How long starting took, and when it was done; told with the first task.
     started: Cell<Option<(Duration, Instant)>>,
 }
@@ -47,11 +53,59 @@ impl Engine {
         Ok(Self {
             channel: Some(Channel::new(ours)),
             process,
+            rootless: rootless::needed().then_some((program, None)),
             guest,
             state: state.clone(),
             last: false,
             started: Cell::new(Some((begun.elapsed(), Instant::now()))),
         })
+    }
+
+    /// Makes the launcher ready for tasks with these ids. Only one that is not root
+    /// has anything to do: its ids are mapped, and a map cannot be changed, so that
+    /// other ids take another launcher.
+    ///
+    /// # Errors
+    /// What this host does not let its users do, by name.
+    pub fn enter(&mut self, uid: u32, gid: u32) -> Result<(), Error> {
+        let (program, entered) = match &self.rootless {
+            None => return Ok(()),
+            Some((_, Some(ids))) if *ids == (uid, gid) => return Ok(()),
+            Some((program, entered)) => (program, *entered),
+        };
+        if entered.is_some() {
+            let (ours, theirs) = pair()?;
+            let process = spawn(program, theirs)?;
+            self.end();
+            (self.channel, self.process) = (Some(Channel::new(ours)), process);
+        }
+        let unshared = self.reply().map_err(rootless::explain)?;
+        rootless::map_ids(self.process.id(), uid, gid)?;
+        let locks = self.locks().as_os_str().as_bytes().to_vec();
+        let entered = self.ask(&Request::Enter { locks });
+        match (unshared, entered.map_err(rootless::explain)?) {
+            ((Reply::Unshared, _), (Reply::Entered, _)) => {
+                if let Some((_, ids)) = &mut self.rootless {
+                    *ids = Some((uid, gid));
+                }
+                Ok(())
+            }
+            _ => Err(closed()),
+        }
+    }
+
+    /// Whether the launcher is root of a user namespace only.
+    #[must_use]
+    pub fn is_rootless(&self) -> bool {
+        self.rootless.is_some()
+    }
+
+    /// File of the locks on id ranges ([`orch_wire::range`]).
+    pub(crate) fn locks(&self) -> PathBuf {
+        match self.rootless {
+            None => LOCKS.into(),
+            Some(_) => self.state.path().join("ids.lock"),
+        }
     }
 
     /// Stages before the first task: starting the launcher, and loading until now.
@@ -139,6 +193,12 @@ impl Drop for Engine {
     /// Closing the socket ends the launcher; it removes what is left before. It is
     /// waited for, so that not even a dead process is left to the host's init.
     fn drop(&mut self) {
+        self.end();
+    }
+}
+
+impl Engine {
+    fn end(&mut self) {
         self.channel = None;
         let ended = i32::try_from(self.process.id())
             .ok()

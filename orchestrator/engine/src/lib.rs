@@ -2,7 +2,8 @@
 //!
 //! - [`request`]: what is asked, and what comes back.
 //! - [`state`], [`range`]: what is kept on the host, and who has which user ids.
-//! - [`sealed`], [`launcher`]: the privileged process and how to talk to it.
+//! - [`sealed`], [`launcher`]: the privileged process and how to talk to it;
+//!   `rootless` and `subordinate`: whose ids it gets where orch is not root.
 //! - [`image`], [`source`], [`scratch`], [`container`]: from a spec to a container.
 //! - [`lease`]: one task's share of a container, and commands in it.
 //! - [`supervise`], [`stream`], [`ending`]: a running command, its streams, its end.
@@ -43,6 +44,8 @@ mod destination;
 mod failure;
 mod patience;
 mod random;
+mod rootless;
+mod subordinate;
 
 pub use launcher::Engine;
 pub use state::StateDir;

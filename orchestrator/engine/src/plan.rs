@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use orch_policy::profile::Tier;
 use orch_policy::spec::container::ContainerSpec;
 use orch_policy::spec::task::TaskSpec;
 use orch_policy::{Code, Error, spec};
@@ -16,6 +17,8 @@ use crate::source::{self, Rules};
 /// source opened.
 #[derive(Debug)]
 pub struct Plan {
+    /// Tier of the profile.
+    pub tier: Tier,
     /// What the container is made of.
     pub container: ContainerSpec,
     /// What the command gets.
@@ -71,6 +74,7 @@ pub fn plan(engine: &Engine, request: &Request) -> Result<Plan, Error> {
     };
     let prepared = container::prepare(&container, &rules)?;
     Ok(Plan {
+        tier: profile.tier,
         container,
         task,
         prepared,

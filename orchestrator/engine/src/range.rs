@@ -7,16 +7,19 @@ use std::path::Path;
 
 use orch_policy::{Code, Error};
 pub use orch_wire::range::COUNT;
-use orch_wire::range::{ALL, FIRST, LOCKS, RANGES};
+use orch_wire::range::{ALL, FIRST, RANGES};
 
 use crate::failure;
+use crate::launcher::Engine;
 
 /// A range, held by a lock that the kernel releases with its last holder: the
 /// launcher gets a copy and keeps it for as long as the container is there, so
 /// that neither a crash frees it too early nor one keeps it for ever.
 #[derive(Debug)]
 pub struct Range {
-    /// First id on the host.
+    /// Which one.
+    pub number: u32,
+    /// First id, as the launcher sees ids.
     pub first: u32,
     /// The lock.
     pub lock: OwnedFd,
@@ -50,14 +53,19 @@ fn block(configured: Option<&str>) -> Result<(u32, u32), Error> {
         })
 }
 
-/// Takes a free range of the configured block.
+/// Takes a free range of the configured block; where the launcher has ids of its
+/// own, all of those and the number of a free range.
 ///
 /// # Errors
 /// [`Code::HostExhausted`] when every one is taken, [`Code::StateInvalid`] where
 /// the block makes no sense.
-pub fn take() -> Result<Range, Error> {
+pub fn take(engine: &Engine) -> Result<Range, Error> {
     let (base, ranges) = block(std::env::var(BLOCK).ok().as_deref())?;
-    take_from(Path::new(LOCKS), base, ranges)
+    let mut range = take_from(&engine.locks(), base, ranges)?;
+    if engine.is_rootless() {
+        range.first = 0;
+    }
+    Ok(range)
 }
 
 fn take_from(locks: &Path, base: u32, ranges: u32) -> Result<Range, Error> {
@@ -76,6 +84,7 @@ fn take_from(locks: &Path, base: u32, ranges: u32) -> Result<Range, Error> {
         let number = base + (start + step) % ranges;
         if lock(&file, number)? {
             return Ok(Range {
+                number,
                 first: number * COUNT,
                 lock: file.into(),
             });
@@ -104,7 +113,7 @@ fn lock(file: &File, number: u32) -> Result<bool, Error> {
     let error = std::io::Error::last_os_error();
     match error.raw_os_error() {
         Some(libc::EAGAIN | libc::EACCES) => Ok(false),
-        _ => Err(failure::kernel(format_args!("lock {LOCKS}"), error)),
+        _ => Err(failure::kernel("lock a range of ids", error)),
     }
 }
 

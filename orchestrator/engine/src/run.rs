@@ -58,6 +58,7 @@ impl Engine {
             folder
         });
         clock.lap("plan");
+        self.enter(plan.task.uid, plan.task.gid)?;
         let mut session = Session::open_with(self, id, &plan, &wiring, &mut clock)?;
         if out.is_none() {
             session.lease.forget_temporary();

@@ -4,6 +4,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant, SystemTime};
 
+use orch_policy::profile::Tier;
 use orch_policy::receipt::ExitSource;
 use orch_policy::spec::task::TaskSpec;
 use orch_policy::{Code, Error};
@@ -46,6 +47,7 @@ pub struct Session<'e> {
     first: Option<Joins>,
     /// Whether the first command has been asked for already.
     asked: bool,
+    tier: Tier,
     next: u32,
 }
 
@@ -104,7 +106,7 @@ impl<'e> Session<'e> {
             &plan.container,
             &plan.task,
             &plan.prepared,
-            Some((0, ceilings(&plan.task))),
+            Some((0, ceilings(engine, plan.tier, &plan.task))),
         )?;
         let first = joins(engine.reply()?)?;
         let mut lease = Lease::new(channel);
@@ -130,6 +132,7 @@ impl<'e> Session<'e> {
                     lease,
                     first: Some(first),
                     asked: wiring.is_some(),
+                    tier: plan.tier,
                     next: 0,
                 })
             }
@@ -217,7 +220,7 @@ impl<'e> Session<'e> {
         let request = Ask::Cgroup {
             id: self.container.id.clone(),
             exec,
-            limits: ceilings(task),
+            limits: ceilings(self.engine, self.tier, task),
         };
         joins(self.engine.ask(&request)?)
     }
@@ -327,7 +330,7 @@ fn joins(answer: (Reply, Vec<OwnedFd>)) -> Result<Joins, Error> {
     }
 }
 
-fn ceilings(task: &TaskSpec) -> CgroupLimits {
+fn ceilings(engine: &Engine, tier: Tier, task: &TaskSpec) -> CgroupLimits {
     let limits = &task.limits;
     CgroupLimits {
         memory: Some(limits.memory_bytes),
@@ -335,6 +338,7 @@ fn ceilings(task: &TaskSpec) -> CgroupLimits {
         cpu_milli: Some(limits.cpu_milli),
         read_bps: limits.io_read_bytes_per_second,
         write_bps: limits.io_write_bytes_per_second,
+        optional: engine.is_rootless() && tier < Tier::Strict,
     }
 }
 

@@ -36,11 +36,20 @@ fn set_ids(uid: u32, gid: u32) -> io::Result<()> {
     // process, and there are none.
     // SAFETY: an empty list needs no memory; the rest are plain numbers.
     unsafe {
-        check(libc::syscall(
-            libc::SYS_setgroups,
+        // Where there is none, the kernel need not be asked: in a user namespace
+        // made by somebody else than root it refuses (user_namespaces(7)).
+        if check(libc::syscall(
+            libc::SYS_getgroups,
             0,
-            std::ptr::null::<u32>(),
-        ))?;
+            std::ptr::null_mut::<u32>(),
+        ))? > 0
+        {
+            check(libc::syscall(
+                libc::SYS_setgroups,
+                0,
+                std::ptr::null::<u32>(),
+            ))?;
+        }
         check(libc::syscall(libc::SYS_setresgid, gid, gid, gid))?;
         check(libc::syscall(libc::SYS_setresuid, uid, uid, uid))?;
     }

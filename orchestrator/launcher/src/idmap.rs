@@ -11,6 +11,33 @@ use crate::syscall::check;
 /// A user namespace with this map. Nothing ever runs in it: the process that
 /// made it is ended as soon as the namespace is held by its descriptor.
 pub fn namespace(map: &IdMap) -> io::Result<OwnedFd> {
+    let line = |disk: u32, host: u32| format!("{disk} {host} {}", map.count);
+    with_maps(
+        &line(map.disk_uid, map.host_uid),
+        &line(map.disk_gid, map.host_gid),
+    )
+}
+
+/// A user namespace that has the ids of this process's own, one to one.
+pub fn same() -> io::Result<OwnedFd> {
+    with_maps(
+        &identity("/proc/self/uid_map")?,
+        &identity("/proc/self/gid_map")?,
+    )
+}
+
+/// A range of a map has to lie within one range of the map above it.
+fn identity(file: &str) -> io::Result<String> {
+    let text = std::fs::read_to_string(file)?;
+    let lines = text.lines().filter_map(|line| {
+        let mut fields = line.split_whitespace();
+        let (inside, count) = (fields.next()?, fields.nth(1)?);
+        Some(format!("{inside} {inside} {count}\n"))
+    });
+    Ok(lines.collect())
+}
+
+fn with_maps(uids: &str, gids: &str) -> io::Result<OwnedFd> {
     // SAFETY: without CLONE_VM and with a null stack this is a plain fork of a
     // single-threaded process.
     let pid = check(unsafe {
@@ -32,7 +59,7 @@ pub fn namespace(map: &IdMap) -> io::Result<OwnedFd> {
             }
         }
     }
-    let result = mapped(pid, map);
+    let result = mapped(pid, uids, gids);
     if let Ok(pid) = libc::pid_t::try_from(pid) {
         // SAFETY: the child is ours and not reaped yet.
         unsafe {
@@ -43,16 +70,9 @@ pub fn namespace(map: &IdMap) -> io::Result<OwnedFd> {
     result
 }
 
-fn mapped(pid: i64, map: &IdMap) -> io::Result<OwnedFd> {
-    let line = |disk: u32, host: u32| format!("{disk} {host} {}", map.count);
-    std::fs::write(
-        format!("/proc/{pid}/uid_map"),
-        line(map.disk_uid, map.host_uid),
-    )?;
-    std::fs::write(
-        format!("/proc/{pid}/gid_map"),
-        line(map.disk_gid, map.host_gid),
-    )?;
+fn mapped(pid: i64, uids: &str, gids: &str) -> io::Result<OwnedFd> {
+    std::fs::write(format!("/proc/{pid}/uid_map"), uids)?;
+    std::fs::write(format!("/proc/{pid}/gid_map"), gids)?;
     Ok(openat(
         CWD,
         format!("/proc/{pid}/ns/user"),
@@ -70,6 +90,9 @@ struct MountAttr {
     userns: u64,
 }
 
+/// Whatever is mounted below: nothing, but where it could not be taken away.
+const AT_RECURSIVE: libc::c_int = 0x8000;
+
 /// Sets flags, and ids where given, on a mount that is not attached yet.
 pub fn restrict(mount: &OwnedFd, set: u64, userns: Option<&OwnedFd>) -> io::Result<()> {
     const MOUNT_ATTR_IDMAP: u64 = 0x0010_0000;
@@ -86,7 +109,7 @@ pub fn restrict(mount: &OwnedFd, set: u64, userns: Option<&OwnedFd>) -> io::Resu
             libc::SYS_mount_setattr,
             mount.as_raw_fd(),
             c"".as_ptr(),
-            libc::AT_EMPTY_PATH,
+            libc::AT_EMPTY_PATH | AT_RECURSIVE,
             &raw const attr,
             size_of::<MountAttr>(),
         )

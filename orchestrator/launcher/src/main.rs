@@ -9,6 +9,7 @@
 //! - [`rootfs`], [`idmap`]: what a container's root is put together from.
 //! - [`cgroup`]: control groups of execs, v1 and v2; [`orphan`]: those nobody owns.
 //! - [`process`]: pidfds, killing and waiting.
+//! - [`rootless`]: becoming root of a user namespace, where it is not root.
 
 mod cgroup;
 mod failure;
@@ -16,6 +17,7 @@ mod idmap;
 mod orphan;
 mod process;
 mod rootfs;
+mod rootless;
 mod serve;
 mod syscall;
 mod worker;

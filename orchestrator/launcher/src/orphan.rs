@@ -6,14 +6,15 @@
 
 use std::fs::{File, OpenOptions};
 use std::os::fd::AsRawFd;
+use std::path::Path;
 
-use orch_wire::range::{ALL, LOCKS};
+use orch_wire::range::ALL;
 
 use crate::cgroup::Cgroups;
 
 /// Ends and removes every group that nobody owns. What cannot be removed now is
 /// looked at again by the next launcher.
-pub fn sweep(cgroups: &Cgroups) {
+pub fn sweep(cgroups: &Cgroups, locks: &Path) {
     let found = cgroups.containers();
     if found.is_empty() {
         return;
@@ -24,7 +25,7 @@ pub fn sweep(cgroups: &Cgroups) {
             continue;
         };
         // The lock is held while its group is removed, and released with the file.
-        if let Some(_held) = lock(number) {
+        if let Some(_held) = lock(locks, number) {
             for exec in cgroups.execs(&name) {
                 cgroups.kill(&name, exec);
             }
@@ -33,8 +34,8 @@ pub fn sweep(cgroups: &Cgroups) {
     }
 }
 
-fn lock(number: u32) -> Option<File> {
-    let file = OpenOptions::new().read(true).write(true).open(LOCKS).ok()?;
+fn lock(locks: &Path, number: u32) -> Option<File> {
+    let file = OpenOptions::new().read(true).write(true).open(locks).ok()?;
     // SAFETY: all zeroes is a valid `flock`, and what is not set must be zero.
     let mut range: libc::flock = unsafe { std::mem::zeroed() };
     range.l_type = libc::c_short::try_from(libc::F_WRLCK).ok()?;

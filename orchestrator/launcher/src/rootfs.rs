@@ -20,13 +20,18 @@ use rustix::mount::{
 
 use crate::failure::During;
 use crate::idmap;
+use crate::rootless::{self, Privilege};
 
 /// Copies the mounts that are to be bound, while this process is still in the
 /// mount namespace that they belong to.
 ///
 /// # Errors
 /// The step and errno.
-pub fn take_sources(create: &Create, sources: &[OwnedFd]) -> Result<Vec<Taken>, Failure> {
+pub fn take_sources(
+    create: &Create,
+    sources: &[OwnedFd],
+    privilege: Privilege,
+) -> Result<Vec<Taken>, Failure> {
     let (mut taken, mut late) = (Vec::new(), false);
     for entry in &create.entries {
         let Entry::Bind {
@@ -44,13 +49,20 @@ pub fn take_sources(create: &Create, sources: &[OwnedFd]) -> Result<Vec<Taken>, 
             .and_then(|index| sources.get(index))
             .ok_or(Errno::BADF)
             .during(during)?;
-        let tree = open_tree(
-            source.as_fd(),
-            c"",
-            OpenTreeFlags::OPEN_TREE_CLONE
-                | OpenTreeFlags::OPEN_TREE_CLOEXEC
-                | OpenTreeFlags::AT_EMPTY_PATH,
-        )
+        let tree = match privilege {
+            Privilege::Host => copy(source, OpenTreeFlags::empty()),
+            Privilege::Namespace => rootless::reopen(source).and_then(|own| {
+                copy(&own, OpenTreeFlags::empty()).or_else(|e| {
+                    // Something is mounted below, which the kernel does not take
+                    // apart here. Read-only, all of it can be shown.
+                    if flags.readonly && e.raw_os_error() == Some(libc::EINVAL) {
+                        copy(&own, OpenTreeFlags::AT_RECURSIVE)
+                    } else {
+                        Err(e)
+                    }
+                })
+            }),
+        }
         .during(during)?;
         let userns = idmap
             .as_ref()
@@ -71,6 +83,23 @@ pub fn take_sources(create: &Create, sources: &[OwnedFd]) -> Result<Vec<Taken>, 
     Ok(taken)
 }
 
+fn copy(source: &OwnedFd, more: OpenTreeFlags) -> io::Result<OwnedFd> {
+    let flags = OpenTreeFlags::OPEN_TREE_CLONE
+        | OpenTreeFlags::OPEN_TREE_CLOEXEC
+        | OpenTreeFlags::AT_EMPTY_PATH;
+    Ok(open_tree(source.as_fd(), c"", flags | more)?)
+}
+
+/// How one of the kernel's own trees is copied: by itself, or, where what is mounted
+/// on it cannot be taken away, with that.
+pub fn whole(privilege: Privilege) -> OpenTreeFlags {
+    let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
+    match privilege {
+        Privilege::Host => flags,
+        Privilege::Namespace => flags | OpenTreeFlags::AT_RECURSIVE,
+    }
+}
+
 /// A mount that is to be bound.
 pub struct Taken {
     tree: OwnedFd,
@@ -88,14 +117,9 @@ pub type Late = Vec<(CString, OwnedFd)>;
 ///
 /// # Errors
 /// The step and errno.
-pub fn take_sys() -> Result<OwnedFd, Failure> {
+pub fn take_sys(privilege: Privilege) -> Result<OwnedFd, Failure> {
     let during = || "take /sys".to_owned();
-    let tree = open_tree(
-        rustix::fs::CWD,
-        c"/sys",
-        OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC,
-    )
-    .during(during)?;
+    let tree = open_tree(rustix::fs::CWD, c"/sys", whole(privilege)).during(during)?;
     let flags = MountFlags {
         readonly: true,
         noexec: true,
@@ -126,10 +150,11 @@ pub fn build(
     root: &OwnedFd,
     create: &Create,
     sources: Vec<Taken>,
-    sys: &OwnedFd,
+    sys: OwnedFd,
+    privilege: Privilege,
 ) -> Result<Late, Failure> {
     file_system_ids(create.host_id);
-    let built = steps(root, create, sources, sys);
+    let built = steps(root, create, sources, sys, privilege);
     file_system_ids(0);
     built
 }
@@ -155,7 +180,8 @@ fn steps(
     dir: &OwnedFd,
     create: &Create,
     sources: Vec<Taken>,
-    sys: &OwnedFd,
+    sys: OwnedFd,
+    privilege: Privilege,
 ) -> Result<Late, Failure> {
     let mut late = Vec::new();
     let during = || "look at the root".to_owned();
@@ -165,9 +191,13 @@ fn steps(
     };
     let mut handed_over = Vec::new();
     let mut sources = sources.into_iter();
-    directory(&own, b"/sys")
-        .and_then(|dir| attach(sys, dir.as_fd()))
-        .during(|| "mount /sys".to_owned())?;
+    let point = directory(&own, b"/sys").during(|| "make /sys".to_owned())?;
+    match privilege {
+        Privilege::Host => attach(&sys, point.as_fd()).during(|| "mount /sys".to_owned())?,
+        // It comes with the control groups below it, where libcontainer would want
+        // to make one.
+        Privilege::Namespace => late.push((c"/sys".to_owned(), sys)),
+    }
     let host = |id: u32| create.host_id + id.min(create.ids - 1);
     for entry in &create.entries {
         match entry {

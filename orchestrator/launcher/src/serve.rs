@@ -12,6 +12,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use crate::cgroup::{Cgroups, Joined};
 use crate::failure::During;
 use crate::process;
+use crate::rootless::{self, Privilege};
 use crate::syscall::check;
 use crate::worker;
 
@@ -22,6 +23,7 @@ struct Container {
     guest: OwnedFd,
     pid: i32,
     host_id: u32,
+    group: String,
     execs: Vec<u32>,
     /// Held as long as the container is: the lock on its uid range.
     _range: OwnedFd,
@@ -35,6 +37,7 @@ struct Made {
 }
 
 struct Launcher {
+    privilege: Privilege,
     cgroups: Result<Cgroups, Failure>,
     containers: HashMap<String, Container>,
 }
@@ -43,8 +46,20 @@ struct Launcher {
 /// everything that is still there (design §3.5).
 pub fn run() -> io::Result<()> {
     let control = Channel::new(take_control()?);
+    let locks = rootless::enter(&control)?;
+    // Only now: the files of a process that cannot be dumped belong to root, and
+    // somebody else has to map the ids of this one.
+    // SAFETY: plain numbers.
+    unsafe { check(libc::prctl(libc::PR_SET_DUMPABLE, 0, 0, 0, 0).into())? };
+    let privilege = match locks {
+        None => Privilege::Host,
+        Some(_) => Privilege::Namespace,
+    };
+    let locks = locks.unwrap_or_else(|| range::LOCKS.into());
     let mut launcher = Launcher {
-        cgroups: Cgroups::discover().inspect(crate::orphan::sweep),
+        privilege,
+        cgroups: Cgroups::discover(privilege)
+            .inspect(|cgroups| crate::orphan::sweep(cgroups, &locks)),
         containers: HashMap::new(),
     };
     let served = loop {
@@ -99,7 +114,6 @@ fn take_control() -> io::Result<OwnedFd> {
         libc::prctl(libc::PR_SET_NAME, c"orch-launcher".as_ptr());
         libc::umask(0o022);
         check(libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0).into())?;
-        check(libc::prctl(libc::PR_SET_DUMPABLE, 0, 0, 0, 0).into())?;
     }
     Ok(control)
 }
@@ -112,6 +126,8 @@ impl Launcher {
         daemon: &Channel,
     ) -> (Reply, Vec<OwnedFd>) {
         let answered = match request {
+            Request::Enter { .. } => Err(io::Error::from_raw_os_error(libc::EPROTO))
+                .during(|| "enter a user namespace again".to_owned()),
             Request::Create(create) => self.create(&create, fds, daemon),
             Request::Cgroup { id, exec, limits } => {
                 self.cgroup(&id, exec, |cgroups, group, host_id| {
@@ -125,8 +141,15 @@ impl Launcher {
                 Ok((Reply::Usage(cgroups.usage(group, exec)), Vec::new()))
             }),
             Request::End { id, exec } => {
+                if matches!(self.cgroups, Ok(Cgroups::Absent)) {
+                    // Without a group nothing less than the container can be ended
+                    // as a whole.
+                    if let Some(container) = self.containers.get(&id) {
+                        end(&container.guest);
+                    }
+                }
                 let ended = self.cgroup(&id, exec, |cgroups, group, _| {
-                    let empty = cgroups.kill(group, exec);
+                    let empty = cgroups.kill(group, exec) || cgroups.is_empty(group, exec);
                     let usage = cgroups.usage(group, exec);
                     let removed = empty && cgroups.remove(group, exec);
                     Ok((Reply::Ended { usage, removed }, Vec::new()))
@@ -161,11 +184,7 @@ impl Launcher {
         if !container.execs.contains(&exec) {
             container.execs.push(exec);
         }
-        act(
-            cgroups,
-            &group_name(container.host_id, id),
-            container.host_id,
-        )
+        act(cgroups, &container.group, container.host_id)
     }
 
     fn create(
@@ -196,6 +215,7 @@ impl Launcher {
                         guest: made.guest,
                         pid: made.pid,
                         host_id: create.host_id,
+                        group: group_name(create),
                         execs: create.first.iter().map(|(exec, _)| *exec).collect(),
                         _range: range,
                     },
@@ -204,7 +224,7 @@ impl Launcher {
             }
             Err(failure) => {
                 if let Ok(cgroups) = &self.cgroups {
-                    cgroups.remove_all(&group_name(create.host_id, &create.id), &[]);
+                    cgroups.remove_all(&group_name(create), &[]);
                 }
                 Err(failure)
             }
@@ -224,7 +244,7 @@ impl Launcher {
         let during = || "fork a worker".to_owned();
         let cgroups = self.cgroups.as_ref().map_err(Clone::clone)?;
         let lease_uid = create.host_id + LEASE_ID;
-        let group = group_name(create.host_id, &create.id);
+        let group = group_name(create);
         let nest = cgroups.prepare(&group, lease_uid)?;
         let (ours, theirs) = socketpair(
             AddressFamily::UNIX,
@@ -233,6 +253,7 @@ impl Launcher {
             None,
         )
         .during(during)?;
+        let privilege = self.privilege;
         let pid = match &nest {
             Some(nest) => crate::cgroup::clone_into(&nest.group),
             // SAFETY: this process has a single thread, so its copy is whole.
@@ -244,7 +265,7 @@ impl Launcher {
             drop(ours);
             let namespace = nest.map(|nest| nest.namespace);
             let result = worker::enter(namespace.as_ref())
-                .and_then(|()| worker::create(create, program, control, sources));
+                .and_then(|()| worker::create(create, program, control, sources, privilege));
             let sent = Channel::new(theirs).send(&result, &[]);
             // SAFETY: nothing of this copy of the process is to run any further.
             unsafe { libc::_exit(i32::from(sent.is_err())) }
@@ -330,14 +351,14 @@ impl Launcher {
             left.push("the guest has not ended".to_owned());
         }
         if let Ok(cgroups) = &self.cgroups {
-            let group = group_name(container.host_id, id);
+            let group = &container.group;
             for &exec in &container.execs {
-                if !cgroups.is_empty(&group, exec) && !cgroups.kill(&group, exec) {
+                if !cgroups.is_empty(group, exec) && !cgroups.kill(group, exec) {
                     left.push(format!("processes of exec {exec}"));
                 }
-                usage.push((exec, cgroups.usage(&group, exec)));
+                usage.push((exec, cgroups.usage(group, exec)));
             }
-            left.extend(cgroups.remove_all(&group, &container.execs));
+            left.extend(cgroups.remove_all(group, &container.execs));
         }
         (usage, left)
     }
@@ -345,8 +366,8 @@ impl Launcher {
 
 /// Name of a container's control group: the number of its range tells whoever finds
 /// it later whether anybody still owns it.
-fn group_name(host_id: u32, id: &str) -> String {
-    format!("{}-{id}", range::number(host_id))
+fn group_name(create: &Create) -> String {
+    format!("{}-{}", create.number, create.id)
 }
 
 /// Kills a guest, and with its pid namespace everything in it.

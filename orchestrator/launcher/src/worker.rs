@@ -18,16 +18,15 @@ use libcontainer::workload::{
     Executor, ExecutorError, ExecutorSetEnvsError, ExecutorValidationError,
 };
 use oci_spec::runtime::Spec;
-use orch_wire::launch::{Create, Failure, ROOTFS};
+use orch_wire::launch::{Create, Failure, ROOTFS, USER_NAMESPACE_FD};
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, mkdirat, open, openat, openat2};
-use rustix::mount::{
-    MountPropagationFlags, OpenTreeFlags, UnmountFlags, mount_change, open_tree, unmount,
-};
+use rustix::mount::{MountPropagationFlags, UnmountFlags, mount_change, open_tree, unmount};
 use rustix::process::{chdir, fchdir, pivot_root};
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space, unshare_unsafe};
 
 use crate::failure::During;
 use crate::rootfs;
+use crate::rootless::Privilege;
 use crate::syscall::check;
 
 /// Where the guest finds its control socket.
@@ -58,12 +57,20 @@ pub fn create(
     guest: &OwnedFd,
     control: OwnedFd,
     sources: &[OwnedFd],
+    privilege: Privilege,
 ) -> Result<Made, Failure> {
-    give_up_groups().during(|| "give up supplementary groups".to_owned())?;
     let mut clock = Clock::start();
-    let taken = rootfs::take_sources(create, sources)?;
-    let sys = rootfs::take_sys()?;
-    stage().during(|| "enter a mount namespace".to_owned())?;
+    if privilege == Privilege::Namespace {
+        // The files of libcontainer's children would not be this one's otherwise.
+        // SAFETY: plain numbers.
+        check(unsafe { libc::prctl(libc::PR_SET_DUMPABLE, 1, 0, 0, 0) }.into())
+            .during(|| "prepare the worker".to_owned())?;
+    }
+    // A group of the caller may be what opens the way to a source.
+    let taken = rootfs::take_sources(create, sources, privilege)?;
+    give_up_groups().during(|| "give up supplementary groups".to_owned())?;
+    let sys = rootfs::take_sys(privilege)?;
+    stage(privilege).during(|| "enter a mount namespace".to_owned())?;
     let (bundle, root) = (Path::new("/bundle"), Path::new(ROOTFS));
     for dir in [bundle, root] {
         std::fs::create_dir(dir).during(|| format!("make {}", dir.display()))?;
@@ -71,8 +78,11 @@ pub fn create(
     std::fs::write(bundle.join("config.json"), &create.config)
         .during(|| "write config.json".to_owned())?;
     let top = root_file_system(create, root).during(|| "make the root".to_owned())?;
-    let late = rootfs::build(&top, create, taken, &sys)?;
+    let late = rootfs::build(&top, create, taken, sys, privilege)?;
     drop(top);
+    if privilege == Privilege::Namespace {
+        user_namespace().during(|| "make the container's user namespace".to_owned())?;
+    }
     clock.lap("rootfs");
 
     let executor = Guest {
@@ -103,6 +113,16 @@ pub fn create(
     Ok((pid, clock.laps))
 }
 
+/// Of the launcher's own ids: libcontainer maps more than one range of them only by
+/// newuidmap(1), and takes setgroups(2) away.
+fn user_namespace() -> io::Result<()> {
+    let made = crate::idmap::same()?;
+    // SAFETY: plain descriptors; the number is that of nothing else (`take_control`
+    // has closed all, and what came since is below it or was never as many).
+    check(unsafe { libc::dup3(made.as_raw_fd(), USER_NAMESPACE_FD, libc::O_CLOEXEC) }.into())
+        .map(drop)
+}
+
 /// Whoever starts orch may be in groups of the host; a container is in none (H16).
 fn give_up_groups() -> io::Result<()> {
     // SAFETY: an empty list needs no memory.
@@ -130,7 +150,7 @@ fn runtime(step: &str, error: impl std::error::Error) -> Failure {
 /// system with the host's `/proc` and `/dev` and nothing else. libcontainer reads
 /// the table of mounts often and copies it with every namespace, so a short one
 /// makes it faster on hosts with many. Control groups are not to be seen in it.
-fn stage() -> io::Result<()> {
+fn stage(privilege: Privilege) -> io::Result<()> {
     // SAFETY: this process has a single thread and shares nothing that the flag
     // takes apart.
     unsafe { unshare_unsafe(UnshareFlags::NEWNS)? };
@@ -144,7 +164,7 @@ fn stage() -> io::Result<()> {
         trees.push(open_tree(
             CWD,
             format!("/{name}"),
-            OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC,
+            rootfs::whole(privilege),
         )?);
     }
     let world = rootfs::tmpfs(&[("mode", "0711".into()), ("size", "16m".into())])?;

@@ -24,6 +24,10 @@ pub fn summary(receipt: &Receipt) -> String {
         sentence += &format!("; it was refused a new process {hits}");
         sentence += &raise(receipt, "limits.processes");
     }
+    let unkept = unkept(receipt);
+    if !unkept.is_empty() {
+        sentence += &format!("; this host did not limit {}", unkept.join(", "));
+    }
     if receipt.denied == Some(true) {
         sentence += "; its output looks as if the sandbox refused something";
     }
@@ -38,6 +42,13 @@ pub fn summary(receipt: &Receipt) -> String {
         sentence += "; something that it started could not be shown to be gone";
     }
     sentence
+}
+
+/// Ceilings of the profile without which a task could take the machine (H18).
+fn unkept(receipt: &Receipt) -> Vec<&str> {
+    let grave = ["memory", "processes", "cpus"];
+    let missing = receipt.missing.iter().map(String::as_str);
+    missing.filter(|name| grave.contains(name)).collect()
 }
 
 /// What ended it, and the key of the limit that did, where one did.

@@ -7,6 +7,10 @@ use crate::rootfs::{Bytes, Entry};
 /// Root of a container while it is being made, in the worker's own small world.
 pub const ROOTFS: &str = "/rootfs";
 
+/// Where the worker of a launcher that is not root has the user namespace of the
+/// container, for the `path` of it in the runtime configuration.
+pub const USER_NAMESPACE_FD: i32 = 99;
+
 /// Ceilings that are set on a control group. Absent means: not limited here.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CgroupLimits {
@@ -20,6 +24,9 @@ pub struct CgroupLimits {
     pub read_bps: Option<u64>,
     /// Writes, bytes a second, of every block device.
     pub write_bps: Option<u64>,
+    /// Whether a ceiling that the host cannot keep is told (`missing`) and not an
+    /// error: only where orch is not root, and never in strict (H18, design §3.6).
+    pub optional: bool,
 }
 
 /// Makes one container.
@@ -30,7 +37,9 @@ pub struct CgroupLimits {
 pub struct Create {
     /// Unguessable id, `[0-9a-f]+`.
     pub id: String,
-    /// First host id of the container's range.
+    /// Number of the range whose lock came with this, for the name of the group.
+    pub number: u32,
+    /// First id of the container's range, as the launcher sees ids.
     pub host_id: u32,
     /// How many ids.
     pub ids: u32,
@@ -52,6 +61,12 @@ pub struct Create {
 /// What the daemon asks of the launcher.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Request {
+    /// The ids of the launcher's user namespace are mapped, it may become root of
+    /// it; answered by [`Reply::Entered`]. Only after [`Reply::Unshared`].
+    Enter {
+        /// File of the locks on ranges ([`crate::range`]).
+        locks: Bytes,
+    },
     /// Make a container.
     Create(Box<Create>),
     /// Make a control group for one exec; answered by [`Reply::Cgroup`].
@@ -122,6 +137,11 @@ pub struct Failure {
 /// of a [`Create`] with a first exec one for the control group.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Reply {
+    /// The launcher is not root and has made a user namespace, whose ids somebody
+    /// outside has to map (newuidmap(1)). Said once, unasked, before anything else.
+    Unshared,
+    /// It is root of that namespace.
+    Entered,
     /// The container runs. Descriptor: pidfd of its guest.
     Created {
         /// Process id of the guest on the host.

@@ -12,6 +12,9 @@ pub const ALL: u32 = 65_535;
 
 /// File whose byte `n` is locked (F_OFD_SETLK, fcntl(2)) as long as range `n` is in
 /// use. One file for the whole host: two state directories must not share ids.
+///
+/// Where orch is not root, every container has the one range that its user has, and
+/// the file (in the state directory) only tells which containers live.
 pub const LOCKS: &str = "/run/orch-ids.lock";
 
 /// Number of the range that starts at this id.

@@ -3,6 +3,7 @@
 //! Made, limited, counted and removed here and not by libcontainer, and joined
 //! without `cgroup.procs`, whose writes wait for a grace period (design §1, §4).
 
+mod absent;
 mod kill;
 mod v1;
 mod v2;
@@ -14,6 +15,7 @@ use std::path::Path;
 use orch_wire::launch::{CgroupLimits, CgroupUsage, Failure};
 
 use crate::failure::During;
+use crate::rootless::Privilege;
 
 /// fork(2) whose child starts in this group (version 2).
 ///
@@ -32,6 +34,8 @@ pub enum Cgroups {
     V1(v1::Hierarchies),
     /// Version 2.
     V2(v2::Tree),
+    /// None that this user may use. Only where orch is not root.
+    Absent,
 }
 
 /// What a new group comes with.
@@ -47,17 +51,23 @@ impl Cgroups {
     ///
     /// # Errors
     /// No control groups at all.
-    pub fn discover() -> Result<Self, Failure> {
+    pub fn discover(privilege: Privilege) -> Result<Self, Failure> {
         let during = || "look for control groups".to_owned();
         let own = std::fs::read_to_string("/proc/self/cgroup").during(during)?;
         let mounts = std::fs::read_to_string("/proc/self/mountinfo").during(during)?;
-        match v1::Hierarchies::parse(&own, &mounts) {
-            Some(found) => Ok(Self::V1(found)),
-            None => v2::Tree::parse(&mounts)
-                .map(Self::V2)
-                .ok_or(io::Error::from_raw_os_error(libc::ENOENT))
-                .during(during),
+        if let Some(found) = v1::Hierarchies::parse(&own, &mounts) {
+            return Ok(match privilege {
+                Privilege::Host => Self::V1(found),
+                Privilege::Namespace => found.delegated().map_or(Self::Absent, Self::V1),
+            });
         }
+        let found = v2::Tree::parse(&mounts)
+            .ok_or(io::Error::from_raw_os_error(libc::ENOENT))
+            .during(during)?;
+        Ok(match privilege {
+            Privilege::Namespace if !found.delegated() => Self::Absent,
+            _ => Self::V2(found),
+        })
     }
 
     /// Whether version 2 is used.
@@ -71,7 +81,7 @@ impl Cgroups {
     /// The step and errno.
     pub fn prepare(&self, id: &str, lease_uid: u32) -> Result<Option<v2::Nest>, Failure> {
         match self {
-            Self::V1(_) => Ok(None),
+            Self::V1(_) | Self::Absent => Ok(None),
             Self::V2(tree) => tree.prepare(id, lease_uid).map(Some),
         }
     }
@@ -88,8 +98,9 @@ impl Cgroups {
         limits: &CgroupLimits,
     ) -> Result<Joined, Failure> {
         let made = match self {
-            Self::V1(found) => found.create(id, exec, limits),
+            Self::V1(found) => found.create(id, exec, lease_uid, limits),
             Self::V2(tree) => tree.create(id, exec, lease_uid, limits),
+            Self::Absent => absent::create(limits),
         };
         if made.is_err() {
             self.remove(id, exec);
@@ -102,14 +113,17 @@ impl Cgroups {
         match self {
             Self::V1(found) => found.usage(id, exec),
             Self::V2(tree) => tree.usage(id, exec),
+            Self::Absent => CgroupUsage::default(),
         }
     }
 
-    /// Kills every process of one exec; false when one is left at the deadline.
+    /// Kills every process of one exec; false when one is left at the deadline, or
+    /// where no group tells which they are.
     pub fn kill(&self, id: &str, exec: u32) -> bool {
         match self {
             Self::V1(found) => found.kill(id, exec),
             Self::V2(tree) => tree.kill(id, exec),
+            Self::Absent => false,
         }
     }
 
@@ -118,6 +132,7 @@ impl Cgroups {
         let group = match self {
             Self::V1(found) => found.first(id, exec),
             Self::V2(tree) => Some(tree.group(id, exec)),
+            Self::Absent => None,
         };
         group.is_none_or(|group| kill::pids(&group).is_empty())
     }
@@ -127,6 +142,7 @@ impl Cgroups {
         match self {
             Self::V1(found) => found.remove(id, exec),
             Self::V2(tree) => tree.remove(id, exec),
+            Self::Absent => true,
         }
     }
 
@@ -139,6 +155,7 @@ impl Cgroups {
         let bases = match self {
             Self::V1(found) => found.bases(),
             Self::V2(tree) => vec![tree.base()],
+            Self::Absent => Vec::new(),
         };
         let mut names: Vec<String> = bases
             .iter()
@@ -160,6 +177,7 @@ impl Cgroups {
         match self {
             Self::V1(found) => found.remove_all(id, execs),
             Self::V2(tree) => tree.remove_all(id),
+            Self::Absent => Vec::new(),
         }
     }
 }
@@ -179,6 +197,34 @@ fn directories(path: &Path) -> Vec<String> {
 fn write(path: &Path, value: &str) -> io::Result<()> {
     let mut file = std::fs::OpenOptions::new().write(true).open(path)?;
     file.write_all(value.as_bytes())
+}
+
+/// Whether this user may make groups in a directory (for the caller's own id, which
+/// the launcher has also where it is root of a namespace).
+fn may_use(path: &Path) -> bool {
+    rustix::fs::accessat(
+        rustix::fs::CWD,
+        path,
+        rustix::fs::Access::WRITE_OK,
+        rustix::fs::AtFlags::EACCESS,
+    )
+    .is_ok()
+}
+
+/// What an optional ceiling does where the host cannot keep it.
+fn or_missing(
+    set: Result<(), Failure>,
+    name: &str,
+    limits: &CgroupLimits,
+    missing: &mut Vec<String>,
+) -> Result<(), Failure> {
+    match set {
+        Err(e) if limits.optional && e.errno == Some(libc::ENODEV) => {
+            missing.push(name.to_owned());
+            Ok(())
+        }
+        other => other,
+    }
 }
 
 /// Number in a file that holds nothing else.

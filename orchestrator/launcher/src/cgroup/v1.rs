@@ -5,10 +5,15 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use orch_wire::launch::{CgroupLimits, CgroupUsage, Failure};
-use rustix::fs::{Mode, OFlags, open};
+use rustix::fs::{Gid, Mode, OFlags, Uid, chown, open};
 
-use super::{Joined, NAME, block_devices, keyed, kill, make, number, remove, remove_tree, write};
+use super::{
+    Joined, NAME, block_devices, keyed, kill, make, may_use, number, or_missing, remove,
+    remove_tree, write,
+};
 use crate::failure::During;
+use crate::rootless::Privilege;
+use crate::syscall::check;
 
 /// Controllers that are used where they are there.
 const WANTED: &[&str] = &["memory", "pids", "cpu", "cpuacct", "blkio", "freezer"];
@@ -22,7 +27,10 @@ struct Hierarchy {
 }
 
 /// All hierarchies that are used.
-pub struct Hierarchies(Vec<Hierarchy>);
+pub struct Hierarchies {
+    all: Vec<Hierarchy>,
+    privilege: Privilege,
+}
 
 impl Hierarchies {
     /// Reads proc_pid_cgroup(5) and proc_pid_mountinfo(5); `None` where no
@@ -53,11 +61,21 @@ impl Hierarchies {
                 });
             }
         }
-        (!found.is_empty()).then_some(Self(found))
+        (!found.is_empty()).then_some(Self {
+            all: found,
+            privilege: Privilege::Host,
+        })
+    }
+
+    /// Those in which this user may make groups.
+    pub fn delegated(mut self) -> Option<Self> {
+        self.all.retain(|hierarchy| may_use(&hierarchy.own));
+        self.privilege = Privilege::Namespace;
+        (!self.all.is_empty()).then_some(self)
     }
 
     fn with(&self, controller: &str) -> Option<&Hierarchy> {
-        self.0
+        self.all
             .iter()
             .find(|h| h.controllers.iter().any(|name| name == controller))
     }
@@ -68,20 +86,29 @@ impl Hierarchies {
 
     /// Directory of all containers, in each hierarchy.
     pub fn bases(&self) -> Vec<PathBuf> {
-        self.0.iter().map(|h| h.own.join(NAME)).collect()
+        self.all.iter().map(|h| h.own.join(NAME)).collect()
     }
 
     /// The group in one hierarchy; a command joins all of them.
     pub fn first(&self, id: &str, exec: u32) -> Option<PathBuf> {
-        self.0.first().map(|h| h.group(id, exec))
+        self.all.first().map(|h| h.group(id, exec))
     }
 
-    pub fn create(&self, id: &str, exec: u32, limits: &CgroupLimits) -> Result<Joined, Failure> {
+    pub fn create(
+        &self,
+        id: &str,
+        exec: u32,
+        lease_uid: u32,
+        limits: &CgroupLimits,
+    ) -> Result<Joined, Failure> {
         let mut fds = Vec::new();
-        for hierarchy in &self.0 {
+        for hierarchy in &self.all {
             let group = hierarchy.group(id, exec);
             make(&group).during(|| format!("make control group {}", group.display()))?;
-            fds.push(tasks(&group).during(|| format!("open {}", group.display()))?);
+            fds.push(
+                tasks(&group, lease_uid, self.privilege)
+                    .during(|| format!("open {}", group.display()))?,
+            );
         }
         let missing = self.limit(id, exec, limits)?;
         Ok(Joined { fds, missing })
@@ -99,23 +126,24 @@ impl Hierarchies {
         };
         let mut missing = Vec::new();
         if let Some(bytes) = limits.memory {
-            set("memory", "memory.limit_in_bytes", bytes.to_string())?;
+            let done = set("memory", "memory.limit_in_bytes", bytes.to_string());
+            or_missing(done, "memory", limits, &mut missing)?;
             match set("memory", "memory.memsw.limit_in_bytes", bytes.to_string()) {
                 // A kernel without swap accounting; harmless where there is no swap.
                 Err(e) if e.errno == Some(libc::ENOENT) => missing.push("swap".to_owned()),
+                _ if missing.iter().any(|name| name == "memory") => {}
                 other => other?,
             }
         }
         if let Some(count) = limits.pids {
-            set("pids", "pids.max", count.to_string())?;
+            let done = set("pids", "pids.max", count.to_string());
+            or_missing(done, "processes", limits, &mut missing)?;
         }
         if let Some(milli) = limits.cpu_milli {
-            set("cpu", "cpu.cfs_period_us", PERIOD_US.to_string())?;
-            set(
-                "cpu",
-                "cpu.cfs_quota_us",
-                (milli * PERIOD_US / 1000).to_string(),
-            )?;
+            let quota = (milli * PERIOD_US / 1000).to_string();
+            let done = set("cpu", "cpu.cfs_period_us", PERIOD_US.to_string())
+                .and_then(|()| set("cpu", "cpu.cfs_quota_us", quota));
+            or_missing(done, "cpus", limits, &mut missing)?;
         }
         for (rate, file) in [
             (limits.read_bps, "blkio.throttle.read_bps_device"),
@@ -127,7 +155,8 @@ impl Hierarchies {
                 missing.push("io (no block device to be seen)".to_owned());
             }
             for device in devices {
-                set("blkio", file, format!("{device} {rate}"))?;
+                let done = set("blkio", file, format!("{device} {rate}"));
+                or_missing(done, "io", limits, &mut missing)?;
             }
         }
         if limits.write_bps.is_some() {
@@ -182,7 +211,7 @@ impl Hierarchies {
     }
 
     pub fn remove(&self, id: &str, exec: u32) -> bool {
-        self.0.iter().fold(true, |all, h| {
+        self.all.iter().fold(true, |all, h| {
             let left = remove_tree(&h.group(id, exec));
             all & left.is_empty()
         })
@@ -190,7 +219,7 @@ impl Hierarchies {
 
     pub fn remove_all(&self, id: &str, execs: &[u32]) -> Vec<String> {
         let mut left = Vec::new();
-        for hierarchy in &self.0 {
+        for hierarchy in &self.all {
             let base = hierarchy.own.join(NAME);
             let container = base.join(id);
             for exec in execs {
@@ -212,12 +241,23 @@ impl Hierarchy {
 
 /// Where writing `0` moves the writing thread alone; a process that has only one
 /// does not wait for a grace period there, as it would in `cgroup.procs`.
-fn tasks(group: &Path) -> io::Result<OwnedFd> {
-    Ok(open(
-        group.join("tasks"),
-        OFlags::WRONLY | OFlags::CLOEXEC,
-        Mode::empty(),
-    )?)
+///
+/// Whoever opened the file must be root of the host, or have the user id of whom it
+/// moves: here that of the lease's PID 1, whose child a command is at that moment.
+fn tasks(group: &Path, lease_uid: u32, privilege: Privilege) -> io::Result<OwnedFd> {
+    let file = group.join("tasks");
+    let opened = || open(&file, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty());
+    if privilege == Privilege::Host {
+        return Ok(opened()?);
+    }
+    chown(&file, Some(Uid::from_raw(lease_uid)), None::<Gid>)?;
+    // SAFETY: plain numbers; the saved id stays 0, so that the way back is open.
+    unsafe {
+        check(libc::syscall(libc::SYS_setresuid, -1, lease_uid, -1))?;
+        let opened = opened();
+        check(libc::syscall(libc::SYS_setresuid, -1, 0, -1))?;
+        Ok(opened?)
+    }
 }
 
 /// Mount point of the hierarchy with this controller, and its root.

@@ -13,7 +13,10 @@ use std::path::{Path, PathBuf};
 use orch_wire::launch::{CgroupLimits, CgroupUsage, Failure};
 use rustix::fs::{Gid, Mode, OFlags, Uid, chown, open};
 
-use super::{Joined, NAME, block_devices, keyed, kill, make, number, remove, remove_tree, write};
+use super::{
+    Joined, NAME, block_devices, keyed, kill, make, may_use, number, or_missing, remove,
+    remove_tree, write,
+};
 use crate::failure::During;
 use crate::syscall::check;
 
@@ -44,6 +47,11 @@ impl Tree {
                 root: PathBuf::from(point),
             })
         })
+    }
+
+    /// Whether this user may make groups here.
+    pub fn delegated(&self) -> bool {
+        may_use(&self.root) && may_use(&self.root.join("cgroup.procs"))
     }
 
     pub fn base(&self) -> PathBuf {
@@ -236,19 +244,26 @@ fn limit(group: &Path, limits: &CgroupLimits) -> Result<Vec<String>, Failure> {
     };
     let mut missing = Vec::new();
     if let Some(bytes) = limits.memory {
-        set("memory", "max", bytes.to_string())?;
-        set("memory", "oom.group", "1".to_owned())?;
+        let done = set("memory", "max", bytes.to_string())
+            .and_then(|()| set("memory", "oom.group", "1".to_owned()));
+        or_missing(done, "memory", limits, &mut missing)?;
         match set("memory", "swap.max", "0".to_owned()) {
             // A kernel without swap accounting; harmless where there is no swap.
-            Err(e) if e.errno == Some(libc::ENODEV) => missing.push("swap".to_owned()),
+            Err(e) if e.errno == Some(libc::ENODEV) => {
+                if !missing.iter().any(|name| name == "memory") {
+                    missing.push("swap".to_owned());
+                }
+            }
             other => other?,
         }
     }
     if let Some(count) = limits.pids {
-        set("pids", "max", count.to_string())?;
+        let done = set("pids", "max", count.to_string());
+        or_missing(done, "processes", limits, &mut missing)?;
     }
     if let Some(milli) = limits.cpu_milli {
-        set("cpu", "max", format!("{} 100000", milli * 100))?;
+        let done = set("cpu", "max", format!("{} 100000", milli * 100));
+        or_missing(done, "cpus", limits, &mut missing)?;
     }
     for (rate, key) in [(limits.read_bps, "rbps"), (limits.write_bps, "wbps")] {
         let Some(rate) = rate else { continue };
@@ -257,7 +272,8 @@ fn limit(group: &Path, limits: &CgroupLimits) -> Result<Vec<String>, Failure> {
             missing.push("io (no block device to be seen)".to_owned());
         }
         for device in devices {
-            set("io", "max", format!("{device} {key}={rate}"))?;
+            let done = set("io", "max", format!("{device} {key}={rate}"));
+            or_missing(done, "io", limits, &mut missing)?;
         }
     }
     Ok(missing)
@@ -298,6 +314,7 @@ mod tests {
             cpu_milli: None,
             read_bps: None,
             write_bps: None,
+            optional: false,
         };
         let failure = limit(&group, &limits).unwrap_err();
         assert_eq!(failure.step, "find the pids controller");

@@ -17,30 +17,42 @@ pub struct Ids {
     pub count: u32,
 }
 
+/// Where a container's user namespace comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum UserNamespace {
+    /// libcontainer makes it, with these ids.
+    New(Ids),
+    /// It is there already.
+    Path(PathBuf),
+}
+
 /// What libcontainer makes: a user, a mount and a pid namespace around a root
 /// that stands already. No resources, no cgroup path, no id-mapped mounts and no
 /// seccomp: those are the engine's and the guest's (design §4, H3, H18).
 ///
 /// # Errors
 /// A value that the OCI types refuse.
-pub fn for_libcontainer(root: &Path, ids: Ids) -> Result<Spec, OciSpecError> {
-    let mapping = LinuxIdMappingBuilder::default()
-        .container_id(0_u32)
-        .host_id(ids.first)
-        .size(ids.count)
-        .build()?;
-    let namespaces = [
-        LinuxNamespaceType::User,
-        LinuxNamespaceType::Mount,
-        LinuxNamespaceType::Pid,
-    ]
-    .into_iter()
-    .map(|kind| LinuxNamespaceBuilder::default().typ(kind).build())
-    .collect::<Result<Vec<_>, _>>()?;
+pub fn for_libcontainer(root: &Path, user: &UserNamespace) -> Result<Spec, OciSpecError> {
+    let kind = LinuxNamespaceBuilder::default().typ(LinuxNamespaceType::User);
+    let (own, mapping) = match user {
+        UserNamespace::New(ids) => {
+            let mapping = LinuxIdMappingBuilder::default()
+                .container_id(0_u32)
+                .host_id(ids.first)
+                .size(ids.count)
+                .build()?;
+            (kind.build()?, vec![mapping])
+        }
+        UserNamespace::Path(path) => (kind.path(path).build()?, Vec::new()),
+    };
+    let others = [LinuxNamespaceType::Mount, LinuxNamespaceType::Pid]
+        .into_iter()
+        .map(|kind| LinuxNamespaceBuilder::default().typ(kind).build())
+        .collect::<Result<Vec<_>, _>>()?;
     let mut linux = LinuxBuilder::default()
-        .namespaces(namespaces)
-        .uid_mappings(vec![mapping])
-        .gid_mappings(vec![mapping])
+        .namespaces([vec![own], others].concat())
+        .uid_mappings(mapping.clone())
+        .gid_mappings(mapping)
         .masked_paths(Vec::new())
         .readonly_paths(Vec::new())
         .rootfs_propagation("private")

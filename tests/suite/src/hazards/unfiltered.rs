@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use orch_engine::launcher::pair;
 use orch_engine::range;
 use orch_policy::profile::Tier;
-use orch_policy::spec::oci::{Ids, for_libcontainer};
+use orch_policy::spec::oci::{Ids, UserNamespace, for_libcontainer};
 use orch_policy::syscalls;
 use orch_wire::guest::{FromLease, Lease, Tmpfs};
 use orch_wire::launch::{Create, ROOTFS, Reply, Request};
@@ -70,18 +70,20 @@ fn create(change: fn(&mut Vec<u8>, &mut Vec<u8>)) -> Result<Came> {
     let id = format!("{:08x}{number:08x}", std::process::id());
     let say = |e: orch_policy::Error| format!("{e:?}");
     let engine = lease::engine()?;
-    let range = range::take().map_err(say)?;
+    let range = range::take(&engine).map_err(say)?;
     let ids = Ids {
         first: range.first,
         count: range::COUNT,
     };
-    let spec = for_libcontainer(Path::new(ROOTFS), ids).map_err(at("the configuration"))?;
+    let spec = for_libcontainer(Path::new(ROOTFS), &UserNamespace::New(ids))
+        .map_err(at("the configuration"))?;
     let mut guest_filter = syscalls::guest().map_err(say)?.bytes().to_vec();
     let mut filter = syscalls::lease(Tier::Strict).map_err(say)?.bytes().to_vec();
     change(&mut filter, &mut guest_filter);
     let directory = |path: &str| Entry::Dir { path: path.into() };
     let request = Request::Create(Box::new(Create {
         id: id.clone(),
+        number: range.number,
         host_id: range.first,
         ids: range::COUNT,
         config: serde_json::to_vec(&spec).map_err(at("the configuration"))?,
