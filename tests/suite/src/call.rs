@@ -14,6 +14,7 @@ use serde_json::Value;
 
 use crate::left;
 use crate::place::Place;
+use crate::user::{self, User};
 
 /// Longer than any call here may take, busy machines included.
 pub const PATIENCE: Duration = Duration::from_secs(60);
@@ -82,6 +83,7 @@ pub struct Call {
     input: Input,
     cwd: Option<PathBuf>,
     receipt: bool,
+    user: Option<User>,
 }
 
 impl Call {
@@ -99,6 +101,7 @@ impl Call {
             input: Input::Null,
             cwd: None,
             receipt: true,
+            user: None,
         })
     }
 
@@ -168,6 +171,21 @@ impl Call {
         self
     }
 
+    /// Started by somebody who is not root, after `change` has said what else is
+    /// different on its host.
+    pub fn by_user(mut self, change: impl FnOnce(User) -> User) -> Self {
+        let first = left::first_id(&self.state());
+        // What was found to hold for root need not hold for others.
+        let _ = std::fs::remove_dir_all(self.state());
+        self.user = Some(change(User::new(first)));
+        self
+    }
+
+    /// Where the files of this call are.
+    pub fn place(&self) -> &Place {
+        &self.place
+    }
+
     /// Without `--receipt`.
     pub fn no_receipt(mut self) -> Self {
         self.receipt = false;
@@ -181,7 +199,10 @@ impl Call {
 
     /// The command line, for tests that start it in a way of their own.
     pub fn command(&self) -> Command {
-        let mut command = Command::new(orch());
+        let mut command = match &self.user {
+            None => Command::new(orch()),
+            Some(_) => Command::new(user::program().unwrap_or_default()),
+        };
         command.arg("run").args(&self.args);
         if self.receipt {
             command
@@ -197,6 +218,17 @@ impl Call {
         command.envs(self.env.iter().map(|(name, value)| (name, value)));
         if let Some(cwd) = &self.cwd {
             command.current_dir(cwd);
+        }
+        if let Some(user) = &self.user
+            && let Err(e) = user.starts(&mut command, &self.place)
+        {
+            // It says so when it is started.
+            // SAFETY: nothing is called.
+            unsafe {
+                std::os::unix::process::CommandExt::pre_exec(&mut command, move || {
+                    Err(std::io::Error::from(e.kind()))
+                })
+            };
         }
         command
     }

@@ -44,6 +44,11 @@ fn first_range(state: &Path) -> u32 {
     FIRST / COUNT + u32::try_from(index).unwrap_or(0) * RANGES
 }
 
+/// First user id of the block of this state directory.
+pub fn first_id(state: &Path) -> u32 {
+    first_range(state) * COUNT
+}
+
 /// What `ORCH_UID_BLOCK` is for runs with this state directory.
 pub fn uid_block(state: &Path) -> String {
     format!("{}:{RANGES}", first_range(state) * COUNT)

@@ -29,10 +29,12 @@ mod rates;
 mod receipts;
 mod refusal;
 mod rig;
+mod rootless;
 mod scratch;
 mod streams;
 mod survivors;
 mod terminal;
+mod user;
 
 use std::process::ExitCode;
 
@@ -69,6 +71,7 @@ fn main() -> ExitCode {
         copy_out::tests(),
         artifacts::tests(),
         receipts::tests(),
+        rootless::tests(),
         hazards::tests(),
         probes::tests(),
     ];

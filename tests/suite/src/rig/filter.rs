@@ -13,7 +13,12 @@ pub fn answer(command: &mut Command, number: i64, errno: u16) {
     unsafe { command.pre_exec(move || load(number, errno)) };
 }
 
-fn load(number: i64, errno: u16) -> io::Result<()> {
+/// The same for the calling process, which has to be root or to have
+/// `no_new_privs`.
+///
+/// # Errors
+/// What seccomp(2) says.
+pub fn load(number: i64, errno: u16) -> io::Result<()> {
     /// Offset of the number in `struct seccomp_data`.
     const NUMBER: u32 = 0;
     let number = u32::try_from(number).map_err(io::Error::other)?;

@@ -1,0 +1,395 @@
+//! orch without root (design §3.6): what works, what is refused and in which words,
+//! and never a limit less without saying so (H18).
+
+use std::os::unix::fs::MetadataExt;
+
+use crate::call::{Call, Ended, ensure};
+use crate::harness::{Test, Verdict, test};
+use crate::left;
+use crate::user::{Delegated, UID, User};
+
+pub fn tests() -> Vec<Test> {
+    vec![
+        test(
+            "rootless::works_without_delegation_and_says_so",
+            undelegated,
+        ),
+        test("rootless::strict_is_refused_without_delegation", strict),
+        test("rootless::v1_subtree_keeps_every_tier", delegated),
+        test("rootless::v1_subtree_in_part_names_the_rest", partly),
+        test(
+            "rootless::folder_belongs_to_the_caller_inside_and_outside",
+            folder,
+        ),
+        test("rootless::results_belong_to_the_caller", results),
+        test("rootless::any_user_inside", users),
+        test("rootless::files_of_others_stay_theirs", others),
+        test("rootless::mounts_below_a_folder", below),
+        test("rootless::timeout_ends_the_whole_tree", timeout),
+        test("rootless::sigkill_of_orch_leaves_nothing_px09", killed),
+        test("rootless::without_newuidmap", without_newuidmap),
+        test("rootless::without_subordinate_ids", without_ids),
+        test(
+            "rootless::where_the_host_allows_no_user_namespaces",
+            switched_off,
+        ),
+        test("rootless::controls_are_those_of_root", controls),
+    ]
+}
+
+/// All of version 1 that limits need.
+const CONTROLLERS: &[&str] = &["memory", "pids", "cpu", "cpuacct", "freezer", "blkio"];
+
+fn call(profile: &str) -> Result<Call, String> {
+    Ok(Call::new(profile)?.args(["--network", "none"]))
+}
+
+fn missing(ended: &Ended) -> Vec<String> {
+    let list = ended
+        .fact("missing")
+        .as_array()
+        .cloned()
+        .unwrap_or_default();
+    list.iter()
+        .filter_map(|name| Some(name.as_str()?.to_owned()))
+        .collect()
+}
+
+fn undelegated() -> Result<Verdict, String> {
+    for tier in ["loose", "standard"] {
+        let ended = call(tier)?
+            .by_user(|user| user)
+            .sh("echo ran")
+            .run()?
+            .says("ran")?;
+        for name in ["memory", "processes", "cpus"] {
+            ensure!(
+                missing(&ended).iter().any(|m| m == name),
+                "{tier}: {ended:?}"
+            );
+            ensure!(ended.stderr.contains(name), "not told: {ended:?}");
+        }
+        // The control: root has them all.
+        let root = call(tier)?.sh("echo ran").run()?.says("ran")?;
+        ensure!(!missing(&root).iter().any(|m| m == "memory"), "{root:?}");
+        ensure!(!root.stderr.contains("did not limit"), "{root:?}");
+    }
+    Ok(Verdict::Held)
+}
+
+fn strict() -> Result<Verdict, String> {
+    let make = || Ok(Call::new("strict")?.by_user(|user| user));
+    let words = ["memory", "systemd-run --user --scope -p Delegate=yes"];
+    crate::refusal::refused(make, "limit_unavailable", &words)?;
+    Ok(Verdict::Held)
+}
+
+fn in_subtree<T>(
+    controllers: &[&str],
+    work: impl FnOnce(&dyn Fn(User) -> User) -> Result<T, String>,
+) -> Result<T, String> {
+    let group = Delegated::v1(controllers)?;
+    let done = work(&|user| group.start(user))?;
+    match group.left().first() {
+        None => Ok(done),
+        Some(path) => Err(format!("{} is left", path.display())),
+    }
+}
+
+/// Limits bite, counters count, the self-test of the tier passes.
+fn delegated() -> Result<Verdict, String> {
+    in_subtree(CONTROLLERS, |there| {
+        for tier in ["loose", "standard", "strict"] {
+            let ended = call(tier)?
+                .by_user(there)
+                .sh("echo ran")
+                .run()?
+                .says("ran")?;
+            ensure!(!ended.stderr.contains("did not limit"), "{tier}: {ended:?}");
+            ensure!(
+                ended.fact("/usage/memory_peak_bytes").is_u64(),
+                "{tier}: {ended:?}"
+            );
+
+            let hog = call(tier)?.by_user(there).args(["--memory", "32Mi"]);
+            hog.cmd(["tail", "/dev/zero"])
+                .run()?
+                .is(137, "exited", "oom")?;
+            let many = "for i in 1 2 3 4 5 6 7 8 9; do sleep 0.2 & done; wait";
+            let bomb = call(tier)?
+                .by_user(there)
+                .args(["--pids", "5"])
+                .sh(many)
+                .run()?;
+            ensure!(
+                bomb.fact("/limits/limits.processes/hits").as_u64() > Some(0),
+                "{tier}: {bomb:?}"
+            );
+        }
+        Ok(Verdict::Held)
+    })
+}
+
+fn partly() -> Result<Verdict, String> {
+    in_subtree(&["pids", "freezer"], |there| {
+        let ended = call("standard")?
+            .by_user(there)
+            .sh("echo ran")
+            .run()?
+            .says("ran")?;
+        let missing = missing(&ended);
+        ensure!(
+            missing.iter().any(|name| name == "memory")
+                && missing.iter().any(|name| name == "cpus")
+                && !missing.iter().any(|name| name == "processes"),
+            "{ended:?}"
+        );
+        let make = || Ok(Call::new("strict")?.by_user(there));
+        crate::refusal::one_of(make, &["cgroup_failed", "limit_unavailable"], &["memory"])?;
+        Ok(Verdict::Held)
+    })
+}
+
+/// Owner and bits of what a task has written.
+fn folder() -> Result<Verdict, String> {
+    let make = call("standard")?.by_user(|user| user);
+    let folder = make.place().join("folder");
+    std::fs::create_dir(&folder)
+        .and_then(|()| std::os::unix::fs::chown(&folder, Some(UID), Some(UID)))
+        .and_then(|()| std::fs::write(folder.join("given"), "given"))
+        .map_err(|e| e.to_string())?;
+    let script = "stat -c %u:%g . && cat given && echo made > made && chmod 600 made";
+    let ended = make
+        .args([std::ffi::OsStr::new("--folder"), folder.as_os_str()])
+        .sh(script);
+    let running = ended.start()?;
+    let ended = running.wait(crate::call::PATIENCE)?;
+    ensure!(ended.out() == "1000:1000\ngiven", "{ended:?}");
+    Ok(Verdict::Held)
+}
+
+fn results() -> Result<Verdict, String> {
+    let make = call("standard")?.by_user(|user| user);
+    let out = make.place().join("results");
+    let running = make
+        .args([std::ffi::OsStr::new("--out"), out.as_os_str()])
+        .sh("mkdir /tmp/out/d && echo result > /tmp/out/d/f")
+        .start()?;
+    // The directory is looked at before it goes with the call.
+    let file = out.join("d/f");
+    let mut seen = None;
+    left::eventually(crate::call::PATIENCE, || {
+        seen = std::fs::metadata(&file)
+            .ok()
+            .map(|meta| (meta.uid(), meta.mode() & 0o7777));
+        Ok(seen.is_none().then(|| "no result".to_owned()))
+    })?;
+    let ended = running.wait(crate::call::PATIENCE)?;
+    ensure!(ended.code() == 0, "{ended:?}");
+    ensure!(seen == Some((UID, 0o644)), "{seen:?}");
+    Ok(Verdict::Held)
+}
+
+fn users() -> Result<Verdict, String> {
+    for (user, expected) in [
+        ("0", "0 0"),
+        ("1:1", "1 1"),
+        ("1000:7", "1000 7"),
+        ("65533", "65533 65533"),
+    ] {
+        let ended = call("loose")?.args(["--user", user]);
+        ended
+            .by_user(|user| user)
+            .sh("echo $(id -u) $(id -g) $(id -G | wc -w | grep -v 1)")
+            .run()?
+            .says(expected)?;
+    }
+    Ok(Verdict::Held)
+}
+
+/// Nobody inside is the owner of what belongs to others outside.
+fn others() -> Result<Verdict, String> {
+    let make = call("loose")?.by_user(|user| user);
+    let file = make.place().file("secret", "secret")?;
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600))
+        .map_err(|e| e.to_string())?;
+    let place = file.clone();
+    let ended = make
+        .mount(&place, ":/workspace/secret")
+        .args(["--user", "0"])
+        .sh("stat -c %u /workspace/secret; cat /workspace/secret || echo refused")
+        .run()?;
+    ensure!(ended.out() == "65534\nrefused", "{ended:?}");
+    Ok(Verdict::Held)
+}
+
+/// What is mounted in a folder cannot be left out: shown where it cannot be written,
+/// refused where it could.
+fn below() -> Result<Verdict, String> {
+    let make = |mode: &str| {
+        let call = call("standard")?;
+        let folder = call.place().join("folder");
+        let prepared = std::fs::create_dir(&folder)
+            .and_then(|()| std::fs::write(folder.join("below"), "under the mount"))
+            .and_then(|()| std::os::unix::fs::chown(&folder, Some(UID), Some(UID)));
+        prepared.map_err(|e| e.to_string())?;
+        let target = format!(":/data{mode}");
+        let call = call.mount(&folder, &target);
+        Ok(call.by_user(|user| user.file(folder.join("below"), "mounted", 0o666)))
+    };
+    let script = "cat /data/below; (: >> /data/below) 2>/dev/null && echo written";
+    let ended = make("")?.sh(script).run()?;
+    ensure!(ended.out() == "mounted", "{ended:?}");
+    crate::refusal::refused(
+        || make(":rw"),
+        "mount_invalid",
+        &["mounted below", "read-only"],
+    )?;
+    Ok(Verdict::Held)
+}
+
+fn timeout() -> Result<Verdict, String> {
+    let tree =
+        "trap '' TERM INT HUP; setsid sh -c 'trap \"\" TERM; sleep 600' & (sleep 600 &); sleep 600";
+    for delegate in [false, true] {
+        let controllers = if delegate { CONTROLLERS } else { &[] };
+        in_subtree(controllers, |there| {
+            let call = call("standard")?
+                .by_user(there)
+                .args(["--timeout", "500ms"]);
+            let ended = call.sh(tree).run()?;
+            ended.is(124, "timeout", "timeout").map(drop)
+        })?;
+    }
+    Ok(Verdict::Held)
+}
+
+fn killed() -> Result<Verdict, String> {
+    for (delegate, seconds) in [(false, "86401.25"), (true, "86402.25")] {
+        let controllers = if delegate { CONTROLLERS } else { &[] };
+        in_subtree(controllers, |there| {
+            let running = call("standard")?
+                .by_user(there)
+                .sh(&format!(
+                    "trap '' TERM; setsid sleep {seconds} & sleep {seconds}"
+                ))
+                .start()?;
+            let state = running.state();
+            let both = || Ok((sleeping(seconds) < 2).then(|| "not yet asleep".to_owned()));
+            left::eventually(crate::call::PATIENCE, both)?;
+            running.signal(libc::SIGKILL);
+            running.wait(crate::call::PATIENCE)?;
+            left::eventually(std::time::Duration::from_secs(5), || {
+                let alive = left::alive(&state);
+                let sleeping = sleeping(seconds);
+                let gone = alive.is_empty() && sleeping == 0;
+                Ok((!gone).then(|| format!("{alive:?} and {sleeping} of the task live on")))
+            })?;
+            Ok(())
+        })?;
+    }
+    Ok(Verdict::Held)
+}
+
+/// Processes of the host that sleep for so long; the task's id is the caller's, so
+/// that ids do not tell them apart.
+fn sleeping(seconds: &str) -> usize {
+    let wanted = format!("sleep\0{seconds}\0");
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries
+        .filter(|entry| {
+            std::fs::read(entry.path().join("cmdline")).is_ok_and(|line| line == wanted.as_bytes())
+        })
+        .count()
+}
+
+fn without_newuidmap() -> Result<Verdict, String> {
+    for program in ["newuidmap", "newgidmap"] {
+        let path = format!("/usr/bin/{program}");
+        let make = || {
+            let call = call("standard")?;
+            Ok(call.by_user(|user| user.file(&path, "", 0o644)))
+        };
+        crate::refusal::refused(
+            make,
+            "host_unsupported",
+            &[program, "apt-get install uidmap"],
+        )?;
+    }
+    Ok(Verdict::Held)
+}
+
+fn without_ids() -> Result<Verdict, String> {
+    for (file, flag) in [
+        ("/etc/subuid", "--add-subuids"),
+        ("/etc/subgid", "--add-subgids"),
+    ] {
+        for content in [
+            "",
+            "somebody-else:100000:65536\n",
+            "orch-suite-user:100000:1000\n",
+        ] {
+            let make = || {
+                let call = call("standard")?;
+                Ok(call.by_user(|user| user.file(file, content, 0o644)))
+            };
+            crate::refusal::refused(make, "host_unsupported", &[file, flag])?;
+        }
+    }
+    Ok(Verdict::Held)
+}
+
+/// Each switch by name, where the kernel refuses because of it.
+fn switched_off() -> Result<Verdict, String> {
+    let limit = "/proc/sys/user/max_user_namespaces";
+    let make = || {
+        let call = call("standard")?;
+        Ok(call.by_user(|user| {
+            user.file(limit, "0\n", 0o644)
+                .refuse(libc::SYS_unshare, libc::ENOSPC)
+        }))
+    };
+    crate::refusal::refused(
+        make,
+        "host_unsupported",
+        &["user.max_user_namespaces", "sysctl"],
+    )?;
+    // Without a switch that would explain it, the kernel's own words.
+    let make = || {
+        let call = call("standard")?;
+        Ok(call.by_user(|user| user.refuse(libc::SYS_unshare, libc::EPERM)))
+    };
+    crate::refusal::refused(
+        make,
+        "host_unsupported",
+        &["make a user namespace", "doctor"],
+    )?;
+    Ok(Verdict::Held)
+}
+
+/// What a task is: no capability, no new privileges, no groups, three filters, own
+/// processes only; the same words from a task of root and from one of a user.
+fn controls() -> Result<Verdict, String> {
+    let script = "grep -E '^(Uid|Gid|Groups|Cap|NoNewPrivs|Seccomp)' /proc/self/status; \
+        cat /proc/net/dev | wc -l; ls /dev /sys/class/net; \
+        grep -v -E ' (/|/usr|/bin|/lib|/sbin|/etc)' /proc/self/mounts | cut -d' ' -f2- | sort; \
+        (: > /usr/x) 2>&1 | tail -c 22; head -c 1 /proc/kcore 2>&1 | wc -c";
+    in_subtree(CONTROLLERS, |there| {
+        for tier in ["loose", "standard", "strict"] {
+            let root = call(tier)?.sh(script).run()?;
+            let user = call(tier)?.by_user(there).sh(script).run()?;
+            ensure!(
+                root.code() == 0 && root.out().contains("NoNewPrivs:\t1"),
+                "{root:?}"
+            );
+            ensure!(
+                root.out() == user.out(),
+                "{tier}: root {}\nuser {}",
+                root.out(),
+                user.out()
+            );
+        }
+        Ok(Verdict::Held)
+    })
+}
