@@ -11,6 +11,7 @@
 //! - [`copy_out`]: results, taken without trusting whoever left them.
 //! - [`account`]: the receipt.
 //! - [`plan`], [`session`], [`run`]: all of that for one task, or for several commands.
+//! - [`feature`], [`filesystem`]: what this kernel and its file systems can do.
 //! - [`selftest`]: whether the controls of a tier hold here.
 
 pub mod account;
@@ -19,6 +20,8 @@ pub mod clock;
 pub mod container;
 pub mod copy_out;
 pub mod ending;
+pub mod feature;
+pub mod filesystem;
 pub mod image;
 pub mod interrupt;
 pub mod launcher;

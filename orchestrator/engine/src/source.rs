@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use orch_policy::paths;
 use orch_policy::profile::Access;
 use orch_policy::{Code, Error};
-use rustix::fs::{Mode, OFlags, fstat, fstatfs, open};
+use rustix::fs::{Mode, OFlags, fstat, open};
 
-use crate::failure;
+use crate::{failure, filesystem};
 
 /// A source that may be mounted.
 #[derive(Debug)]
@@ -163,31 +163,5 @@ fn check_denied(path: &Path, rules: &Rules<'_>) -> Result<(), Error> {
 /// Why a file system cannot carry a workspace, where it cannot (FS-26).
 #[must_use]
 pub fn unfit(handle: &OwnedFd) -> Option<&'static str> {
-    unfit_type(fstatfs(handle).ok()?.f_type)
-}
-
-/// The same by the number of the file system (statfs(2)).
-fn unfit_type(magic: i64) -> Option<&'static str> {
-    const MSDOS: i64 = 0x4d44;
-    const EXFAT: i64 = 0x2011_bab0;
-    match magic {
-        MSDOS => Some("vfat has no owners and no permissions"),
-        EXFAT => Some("exfat has no owners and no permissions"),
-        _ => None,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// FS-26. The kernels that this is tested on have neither; their numbers are
-    /// those of `linux/magic.h`.
-    #[test]
-    fn file_systems_without_owners_carry_no_workspace() {
-        assert!(unfit_type(0x4d44).is_some_and(|why| why.starts_with("vfat")));
-        assert!(unfit_type(0x2011_bab0).is_some_and(|why| why.starts_with("exfat")));
-        let tmpfs = 0x0102_1994;
-        assert_eq!(unfit_type(tmpfs), None);
-    }
+    filesystem::kind(handle).ok()?.unfit()
 }
