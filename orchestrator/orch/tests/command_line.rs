@@ -179,7 +179,7 @@ fn listings_are_json_where_asked_for() {
         serde_json::from_slice(&output.stdout).unwrap()
     };
     let list = json(&["profile", "ls", "--format", "json"]);
-    assert_eq!(list.as_array().unwrap().len(), 4);
+    assert_eq!(list.as_array().unwrap().len(), 5);
     let shown = json(&["profile", "show", "strict", "--format", "json"]);
     assert_eq!(shown["tier"], "strict");
     assert_eq!(shown["sha256"].as_str().unwrap().len(), 64);
