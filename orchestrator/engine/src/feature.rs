@@ -52,7 +52,7 @@ pub struct Asked {
 /// that refusal. `ENOSYS`, `EPERM` and a success that cannot be are not.
 #[must_use]
 pub fn calls() -> Vec<Asked> {
-    use libc::{EBADF, EFAULT, EINVAL, EOPNOTSUPP};
+    use libc::{EBADF, EFAULT, EINVAL};
     let none = [0; 6];
     let first = |value: i64| [value, 0, 0, 0, 0, 0];
     let ask = |name, number, arguments: [i64; 6], expected: i32| {
@@ -99,10 +99,20 @@ pub fn calls() -> Vec<Asked> {
             EINVAL,
         ),
         ask("execveat", libc::SYS_execveat, [-1, 0, 0, 0, 0, 0], EFAULT),
-        ask("keyctl", libc::SYS_keyctl, first(WRONG), EOPNOTSUPP),
+        keyctl(raw(libc::SYS_keyctl, first(WRONG))),
         ask("setresuid", libc::SYS_setresuid, [-1, -1, -1, 0, 0, 0], 0),
         seccomp(),
     ]
+}
+
+/// A kernel without keys has none that could be shared; only one that has them and
+/// refuses them is in the way.
+fn keyctl(errno: i32) -> Asked {
+    Asked {
+        name: "keyctl",
+        errno,
+        there: [libc::EOPNOTSUPP, libc::ENOSYS].contains(&errno),
+    }
 }
 
 /// The error number of a call, 0 where it says that it succeeded.
@@ -355,6 +365,12 @@ mod tests {
             }
         }
         assert!(clone_into_cgroup());
+    }
+
+    #[test]
+    fn keys_may_be_absent_but_not_refused() {
+        assert!(keyctl(libc::EOPNOTSUPP).there && keyctl(libc::ENOSYS).there);
+        assert!(!keyctl(libc::EPERM).there && !keyctl(0).there);
     }
 
     #[test]

@@ -29,8 +29,17 @@ pub struct Range {
 /// `FIRST:RANGES`.
 pub const BLOCK: &str = "ORCH_UID_BLOCK";
 
+/// First id and number of ranges of the configured block.
+///
+/// # Errors
+/// [`Code::StateInvalid`] where it makes no sense.
+pub fn block() -> Result<(u32, u32), Error> {
+    let (base, ranges) = parse(std::env::var(BLOCK).ok().as_deref())?;
+    Ok((base * COUNT, ranges))
+}
+
 /// First range and number of ranges.
-fn block(configured: Option<&str>) -> Result<(u32, u32), Error> {
+fn parse(configured: Option<&str>) -> Result<(u32, u32), Error> {
     let Some(text) = configured else {
         return Ok((FIRST, RANGES));
     };
@@ -60,7 +69,7 @@ fn block(configured: Option<&str>) -> Result<(u32, u32), Error> {
 /// [`Code::HostExhausted`] when every one is taken, [`Code::StateInvalid`] where
 /// the block makes no sense.
 pub fn take(engine: &Engine) -> Result<Range, Error> {
-    let (base, ranges) = block(std::env::var(BLOCK).ok().as_deref())?;
+    let (base, ranges) = parse(std::env::var(BLOCK).ok().as_deref())?;
     let mut range = take_from(&engine.locks(), base, ranges)?;
     if engine.is_rootless() {
         range.first = 0;
@@ -138,8 +147,8 @@ mod tests {
 
     #[test]
     fn a_block_starts_on_a_range_and_leaves_the_hosts_own_ids_alone() {
-        assert_eq!(block(None).unwrap(), (FIRST, RANGES));
-        assert_eq!(block(Some("131072:3")).unwrap(), (2, 3));
+        assert_eq!(parse(None).unwrap(), (FIRST, RANGES));
+        assert_eq!(parse(Some("131072:3")).unwrap(), (2, 3));
         for wrong in [
             "0:1",
             "1:1",
@@ -150,7 +159,7 @@ mod tests {
             "-65536:1",
         ] {
             assert_eq!(
-                block(Some(wrong)).unwrap_err().code,
+                parse(Some(wrong)).unwrap_err().code,
                 Code::StateInvalid,
                 "{wrong}"
             );

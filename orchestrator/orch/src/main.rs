@@ -9,7 +9,7 @@
 //!   would be made of it, and the same on disk for another runtime.
 //! - [`streams`], [`progress`], [`document`], [`receipt_file`]: what goes in and
 //!   comes out.
-//! - [`doctor`]: what this machine can keep.
+//! - [`doctor`], [`doctor_text`]: what this machine can keep.
 //! - [`refusal`], [`mod@print`]: errors and listings.
 //! - [`embed`]: the executables that are carried inside.
 #![forbid(unsafe_code)]
@@ -19,6 +19,7 @@ mod base64;
 mod bundle;
 mod cli;
 mod doctor;
+mod doctor_text;
 mod document;
 mod embed;
 mod env_arg;

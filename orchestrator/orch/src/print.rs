@@ -1,6 +1,6 @@
 //! Listings on standard output.
 
-use std::io::{ErrorKind, Write};
+use std::io::{ErrorKind, IsTerminal, Write};
 
 use clap::ValueEnum;
 use orch_policy::{Code, Error};
@@ -87,6 +87,14 @@ pub fn harmless(text: &str) -> String {
         }
     }
     clean
+}
+
+/// Whether standard output shows colour: a terminal that has it, and nobody who said
+/// no (NO_COLOR, no-color.org).
+pub fn colour() -> bool {
+    let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
+    std::io::stdout().is_terminal() && !set("NO_COLOR") && !dumb
 }
 
 /// Rows as columns, each as wide as its widest cell; the last one is ragged.

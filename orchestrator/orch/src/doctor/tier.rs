@@ -16,8 +16,11 @@ use crate::embed;
 pub struct Tier {
     /// Its name.
     pub tier: &'static str,
-    /// Whether every control holds.
+    /// Whether every control holds, and no check says that the tier is lost.
     pub kept: bool,
+    /// Checks that say so.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub lost_by: Vec<&'static str>,
     /// Every control that was tried.
     pub controls: Vec<Finding>,
     /// Why nothing could be tried.
@@ -59,12 +62,14 @@ fn verdict(tier: &'static str, found: Result<Vec<Finding>, Error>) -> Tier {
         Ok(controls) => Tier {
             tier,
             kept: !controls.is_empty() && controls.iter().all(|finding| finding.holds),
+            lost_by: Vec::new(),
             controls,
             error: None,
         },
         Err(error) => Tier {
             tier,
             kept: false,
+            lost_by: Vec::new(),
             controls: Vec::new(),
             error: Some(error),
         },
