@@ -8,7 +8,7 @@ use orch_engine::filesystem::Kind;
 use rustix::io::Errno;
 
 use super::checks::all;
-use super::facts::{Facts, File, Hierarchy, Need, Tool};
+use super::facts::{Facts, File, Hard, Hierarchy, Need, Tool};
 use super::{Check, State};
 
 const ALL: &[&str] = &["loose", "standard", "strict"];
@@ -35,7 +35,10 @@ fn good() -> Facts {
         tmpfs: Some(true),
         overlay: Some(true),
         exit_code: Some(true),
-        nofile: Some(1 << 20),
+        hard: Hard {
+            open_files: Some(1 << 20),
+            ..Hard::default()
+        },
         ids: Some((0x7000_0000, 4095)),
         clock_corrected: Some(true),
         now: 1_800_000_000,
@@ -78,6 +81,9 @@ fn good() -> Facts {
         tier,
         open_files,
         processes,
+        file_size: 1024,
+        stack: 1024,
+        cpu: 60,
         memory: 1 << 30,
     })
     .to_vec();

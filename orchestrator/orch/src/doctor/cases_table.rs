@@ -288,6 +288,10 @@ pub const CASES: &[Case] = &[
         set(f, File::DockerMarker, "");
         set(f, File::Label, "docker-default (enforce)\n");
     }),
+    case("outer container", Warn, &[], "unknown runtime", |f| {
+        f.own_processes = true;
+        mask(f);
+    }),
     case("outer container", Warn, &[], "user namespace", |f| {
         set(f, File::UidMap, "0 100000 65536");
     }),
@@ -362,11 +366,33 @@ pub const CASES: &[Case] = &[
         Missing,
         &["loose"],
         "loose asks for 4096",
-        |f| f.nofile = Some(1024),
+        |f| f.hard.open_files = Some(1024),
     ),
     case("open files", Missing, ALL, "strict asks for 256", |f| {
-        f.nofile = Some(255)
+        f.hard.open_files = Some(255)
     }),
+    case(
+        "limits of one process",
+        Missing,
+        &["loose"],
+        "loose asks for 8192 bytes",
+        |f| {
+            f.hard.file_size = Some(8191);
+            f.needs[0].file_size = 8192;
+        },
+    ),
+    case("limits of one process", Missing, ALL, "ulimit -H -s", |f| {
+        f.hard.stack = Some(7)
+    }),
+    case(
+        "limits of one process",
+        Missing,
+        ALL,
+        "seconds of CPU time",
+        |f| {
+            f.hard.cpu = Some(1);
+        },
+    ),
     case("open files of the host", Missing, ALL, "file-max", |f| {
         set(f, File::OpenFiles, "900 0 1000");
     }),
@@ -420,7 +446,28 @@ pub const CASES: &[Case] = &[
         set(f, File::PtyReserve, "1024");
     }),
     case("memory", Warn, &[], "room for 0", |f| {
-        set(f, File::Memory, "MemAvailable: 1000000 kB");
+        set(
+            f,
+            File::Memory,
+            "MemTotal: 9000000 kB\nMemAvailable: 1000000 kB",
+        );
+    }),
+    case(
+        "memory",
+        Missing,
+        &["loose"],
+        "loose asks for 4096 MiB",
+        |f| {
+            set(
+                f,
+                File::Memory,
+                "MemTotal: 4000000 kB\nMemAvailable: 4000000 kB",
+            );
+            f.needs[0].memory = 4 << 30;
+        },
+    ),
+    case("memory", Missing, ALL, "0 of 0 MiB", |f| {
+        f.texts.remove(&File::Memory);
     }),
     case("clock", Warn, &[], "before 2025", |f| f.now = 7),
     case("clock", Warn, &[], "nobody corrects it", |f| {
@@ -509,7 +556,7 @@ pub const STILL_OK: &[Fine] = &[
     ("user ids", "1879048192 to 2147418111", |f| {
         set(f, File::UidMap, "0 0 4294901760")
     }),
-    ("open files", "no limit", |f| f.nofile = None),
+    ("open files", "any number", |f| f.hard.open_files = None),
     ("clock source", "not told", |f| {
         f.texts.remove(&File::ClockSource);
     }),

@@ -5,6 +5,7 @@ mod features;
 mod files;
 mod groups;
 mod kernel;
+mod limits;
 mod machine;
 mod namespaces;
 mod outer;
@@ -36,7 +37,9 @@ pub fn all(facts: &Facts) -> Vec<Check> {
     let mut around = outer::checks(facts);
     around.push(wsl::check(facts));
     add("around orch", around);
-    add("room for sandboxes", pools::checks(facts));
+    let mut room = limits::checks(facts);
+    room.extend(pools::checks(facts));
+    add("room for sandboxes", room);
     add("time and neighbours", machine::checks(facts));
     checks
 }

@@ -34,7 +34,6 @@ const WATCHES: u64 = 1024;
 pub fn checks(facts: &Facts) -> Vec<Check> {
     vec![
         processes(facts),
-        open_files(facts),
         files_of_the_host(facts),
         namespaces(facts),
         ids(facts),
@@ -144,35 +143,6 @@ fn processes(facts: &Facts) -> Check {
         fix: "sysctl kernel.pid_max=4194304 kernel.threads-max=1000000",
     }
     .judge(room, FEW)
-}
-
-/// Each process of a task, by the hard limit of whoever starts orch: not a pool.
-fn open_files(facts: &Facts) -> Check {
-    let subject = Subject("open files", "PR-21, getrlimit(2)");
-    let Some(hard) = facts.nofile else {
-        return Check::ok(subject, "no limit for one process");
-    };
-    let found = format!("up to {hard} for one process");
-    let lost: Vec<&Need> = facts
-        .needs
-        .iter()
-        .filter(|need| need.open_files > hard)
-        .collect();
-    if lost.is_empty() && !facts.needs.is_empty() {
-        return Check::ok(subject, found);
-    }
-    let asked: Vec<String> = lost
-        .iter()
-        .map(|need| format!("{} asks for {}", need.tier, need.open_files))
-        .collect();
-    Check::missing(
-        subject,
-        found,
-        format!("refused (limit_unavailable): {}", asked.join(", ")),
-        "raise the hard limit of whatever starts orch (ulimit -Hn, LimitNOFILE=), or lower \
-         limits.open_files in a profile of your own",
-    )
-    .losing(lost.iter().map(|need| need.tier).collect())
 }
 
 /// (file-max − open now) ÷ (46 + open files of one process of the tier). proc(5):
@@ -305,25 +275,42 @@ fn terminals(facts: &Facts) -> Check {
 }
 
 /// MemAvailable ÷ memory of the tier, for sandboxes that use all that they may. Most
-/// use less: only where there is none for one is it worth a word.
+/// use less: only where there is none for one is it worth a word. A tier that may use
+/// more than MemTotal and SwapTotal is refused.
 fn memory(facts: &Facts) -> Check {
-    let text = facts.text(File::Memory).unwrap_or_default();
-    let free = field(text, "MemAvailable")
-        .and_then(|value| value.split_whitespace().next()?.parse::<u64>().ok())
-        .unwrap_or(0)
-        .saturating_mul(1024);
-    let room = by_tier(facts, free, |need| need.memory);
     let subject = Subject("memory", "PR-20, proc_meminfo(5)");
-    let found = format!("{} MiB available", free >> 20);
-    let cost = "a task may be killed for the host's memory before it reaches its own limit";
+    let text = facts.text(File::Memory).unwrap_or_default();
+    let bytes = |name| {
+        field(text, name)
+            .and_then(|value| value.split_whitespace().next()?.parse::<u64>().ok())
+            .unwrap_or(0)
+            .saturating_mul(1024)
+    };
+    let free = bytes("MemAvailable");
+    let all = bytes("MemTotal") + bytes("SwapTotal");
+    let found = format!("{} of {} MiB available", free >> 20, all >> 20);
     let fix = "lower limits.memory_mb in a profile of your own, or run fewer at a time";
+    let too_large: Vec<&Need> = facts
+        .needs
+        .iter()
+        .filter(|need| need.memory > all)
+        .collect();
+    if !too_large.is_empty() {
+        let asked: Vec<String> = too_large
+            .iter()
+            .map(|need| format!("{} asks for {} MiB", need.tier, need.memory >> 20))
+            .collect();
+        let cost = format!("refused (limit_unavailable): {}", asked.join(", "));
+        return Check::missing(subject, found, cost, fix)
+            .losing(too_large.iter().map(|need| need.tier).collect());
+    }
     let check = Pool {
         subject,
         found,
-        cost,
+        cost: "a task may be killed for the host's memory before it reaches its own limit",
         fix,
     }
-    .judge(room, 1);
+    .judge(by_tier(facts, free, |need| need.memory), 1);
     match check.state {
         State::Missing => Check {
             state: State::Warn,

@@ -89,6 +89,9 @@ pub struct Facts {
     pub calls: Vec<Asked>,
     /// Whether a process can be cloned into a group.
     pub clone_into_cgroup: bool,
+    /// Whether process numbers are not the machine's own: something made a pid
+    /// namespace around orch.
+    pub own_processes: bool,
     /// Namespaces that are built in.
     pub built_in: Vec<&'static str>,
     /// Error number of making each namespace; 0 where it can be made.
@@ -109,8 +112,8 @@ pub struct Facts {
     pub state: Place,
     /// The folder that was asked about.
     pub folder: Place,
-    /// Hard limit of open files; `None` for no limit.
-    pub nofile: Option<u64>,
+    /// Hard limits of this process.
+    pub hard: Hard,
     /// First id and number of the ranges for containers; `None` where what is configured makes no sense.
     pub ids: Option<(u32, u32)>,
     /// Programs that rootless containers take.
@@ -150,13 +153,32 @@ pub struct Tool {
     pub capabilities: bool,
 }
 
+/// Hard limits of one process (getrlimit(2)); `None` for no limit.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Hard {
+    /// Open files.
+    pub open_files: Option<u64>,
+    /// Size of a file, bytes.
+    pub file_size: Option<u64>,
+    /// Stack, bytes.
+    pub stack: Option<u64>,
+    /// CPU time, seconds.
+    pub cpu: Option<u64>,
+}
+
 /// What one sandbox of a shipped tier may use.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Need {
     /// Tier.
     pub tier: &'static str,
     /// Open files of one process.
     pub open_files: u64,
+    /// Size of a file, bytes.
+    pub file_size: u64,
+    /// Stack of one process, bytes.
+    pub stack: u64,
+    /// CPU time, seconds.
+    pub cpu: u64,
     /// Processes and threads.
     pub processes: u64,
     /// Memory, bytes.
@@ -222,8 +244,10 @@ impl Facts {
         if self.has(File::KubernetesMarker) {
             return Some("kubernetes");
         }
-        self.text(File::ContainerMarker)
+        let named = self.text(File::ContainerMarker);
+        named
             .filter(|name| !name.is_empty())
+            .or(self.own_processes.then_some("unknown runtime"))
     }
 
     /// Whether ids are translated: this is not the machine's own user namespace

@@ -8,11 +8,15 @@ use orch_engine::{StateDir, feature, filesystem, range};
 use orch_policy::builtin::builtin;
 use rustix::process::{Resource, getrlimit};
 
-use super::{Facts, File, Groups, Need, Place, Tool};
+use super::{Facts, File, Groups, Hard, Need, Place, Tool};
 use crate::doctor::TIERS;
 
 /// Directories that newuidmap(1) is looked for in.
 const PROGRAMS: [&str; 3] = ["/usr/bin", "/bin", "/usr/local/bin"];
+
+/// The pid namespace of the machine itself has this number on every kernel
+/// (`PROC_PID_INIT_INO`, `linux/proc_ns.h`).
+const FIRST_PIDS: &str = "pid:[4026531836]";
 
 /// Looks at the machine, and at one folder that is to be given to a task.
 pub fn read(folder: &Path) -> Facts {
@@ -25,9 +29,16 @@ pub fn read(folder: &Path) -> Facts {
             .map(|(name, _)| *name)
             .filter(|name| Path::new("/proc/self/ns").join(name).exists())
             .collect(),
+        own_processes: std::fs::read_link("/proc/self/ns/pid")
+            .is_ok_and(|name| name != Path::new(FIRST_PIDS)),
         exit_code: feature::exit_code(),
         clock_corrected: feature::clock_is_corrected(),
-        nofile: getrlimit(Resource::Nofile).maximum,
+        hard: Hard {
+            open_files: getrlimit(Resource::Nofile).maximum,
+            file_size: getrlimit(Resource::Fsize).maximum,
+            stack: getrlimit(Resource::Stack).maximum,
+            cpu: getrlimit(Resource::Cpu).maximum,
+        },
         ids: range::block().ok(),
         tools: ["newuidmap", "newgidmap"].map(tool).to_vec(),
         now: SystemTime::now()
@@ -159,6 +170,10 @@ fn needs() -> Vec<Need> {
             Some(Need {
                 tier,
                 open_files: limits.open_files,
+                file_size: limits.file_size_bytes,
+                stack: limits.stack_bytes,
+                // The hard limit lies a second above the soft one.
+                cpu: limits.cpu_seconds + 1,
                 processes: limits.processes,
                 memory: limits.memory_bytes,
             })
