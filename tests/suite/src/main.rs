@@ -12,6 +12,7 @@ mod attacks;
 mod bad_input;
 mod call;
 mod copy_out;
+mod doctor;
 mod flags;
 mod floods;
 mod folders;
@@ -73,6 +74,7 @@ fn main() -> ExitCode {
         receipts::tests(),
         rootless::tests(),
         hazards::tests(),
+        doctor::tests(),
         probes::tests(),
     ];
     let code = harness::run(&arguments, tests.into_iter().flatten().collect());
