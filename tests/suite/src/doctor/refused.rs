@@ -1,6 +1,6 @@
 //! Calls that a filter around orch refuses, capabilities that are not held, a limit.
 
-use super::call::{Doctor, baseline, check, differs};
+use super::call::{Doctor, baseline, check, differs, has};
 use crate::harness::{Test, Verdict, test};
 use crate::rig::{Result, ensure, filter};
 
@@ -48,6 +48,8 @@ pub fn tests() -> Vec<Test> {
         tests.push(test(title, || capability(name, *number)));
     }
     tests.push(test("doctor::refused::keyctl_op01", keyctl));
+    tests.push(test("doctor::refused::id_maps_fs26", id_maps));
+    tests.push(test("doctor::refused::exit_codes", exit_code));
     tests.push(test("doctor::refused::clone_h3", clone));
     tests.push(test("doctor::refused::adjtimex", clock));
     tests.push(test("doctor::limits::open_files_pr21", open_files));
@@ -70,7 +72,48 @@ fn call(name: &'static str, number: i64) -> Result<Verdict> {
         )?;
         differs(&said, "outer filter", "warn", "seccomp=unconfined")?;
         ensure(said.code == 3, || format!("exit code {}", said.code))?;
+        if number == libc::SYS_clone3 {
+            // On version 1 it is done without.
+            let line = said.check("clone into a group")?;
+            ensure(line["state"] != "ok" && line["by"] == "tried", || {
+                format!("{line}")
+            })?;
+        }
     }
+    Ok(Verdict::Held)
+}
+
+/// mount_setattr(2) is there, and no file system can show other owners: what older
+/// kernels say to a tmpfs.
+fn id_maps() -> Result<Verdict> {
+    let mut doctor = Doctor::new()?;
+    filter::answer(doctor.command(), libc::SYS_mount_setattr, 22);
+    let said = doctor.run()?;
+    ensure(said.check("system calls")?["state"] == "ok", || {
+        format!("{}", said.document)
+    })?;
+    has(&said, "id-mapped tmpfs", "warn", "not there (tried)")?;
+    differs(
+        &said,
+        "folder",
+        "missing",
+        "cannot show files with other owners",
+    )?;
+    Ok(Verdict::Held)
+}
+
+/// ioctl(2) as it is before Linux 6.13: pidfds have none.
+fn exit_code() -> Result<Verdict> {
+    const ENOTTY: u16 = 25;
+    let mut doctor = Doctor::new()?;
+    filter::answer(doctor.command(), libc::SYS_ioctl, ENOTTY);
+    let said = doctor.run()?;
+    has(
+        &said,
+        "exit code from the kernel",
+        "warn",
+        "not there (tried)",
+    )?;
     Ok(Verdict::Held)
 }
 
@@ -110,7 +153,7 @@ fn clock() -> Result<Verdict> {
     filter::answer(doctor.command(), libc::SYS_adjtimex, 1);
     // What the C library may call instead.
     filter::answer(doctor.command(), libc::SYS_clock_adjtime, 1);
-    super::call::has(&doctor.run()?, "clock", "warn", "does not say")?;
+    has(&doctor.run()?, "clock", "warn", "does not say")?;
     Ok(Verdict::Held)
 }
 
@@ -196,7 +239,7 @@ fn another_user() -> Result<Verdict> {
         })
         .run()?;
     differs(&said, "privileges", "missing", "user 1234")?;
-    super::call::has(
+    has(
         &said,
         "rootless tools",
         "warn",

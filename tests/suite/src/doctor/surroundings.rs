@@ -18,6 +18,7 @@ pub fn tests() -> Vec<Test> {
         test("doctor::groups::read_only_h18", read_only),
         test("doctor::groups::gone_h18", gone),
         test("doctor::groups::a_controller_gone_h18", one_gone),
+        test("doctor::groups::swap_that_is_not_counted_pr20", swap),
         test("doctor::masks::kernel_files", masks),
         test("doctor::folder::fuse_fs26", fuse_folder),
         test("doctor::folder::that_cannot_be_translated_fs26", translated),
@@ -106,6 +107,28 @@ fn one_gone() -> Result<Verdict> {
     }
     let said = unmounted(vec![c_path(&pids)?])?;
     has(&said, "control groups", "missing", "not there: pids")?;
+    none_kept(&said)?;
+    Ok(Verdict::Held)
+}
+
+/// A memory controller of version 1 that does not count swap: another hierarchy in its
+/// place, which has no such file.
+fn swap() -> Result<Verdict> {
+    let (memory, other) = (
+        Path::new(GROUPS).join("memory"),
+        Path::new(GROUPS).join("pids"),
+    );
+    let mounted = points()?;
+    if !mounted.contains(&memory) || !mounted.contains(&other) {
+        return Ok(Verdict::Skipped("version 2 always counts swap".into()));
+    }
+    let place = Place::new("doctor")?;
+    let swaps = place.file("swaps", "Filename\tType\n/dev/vdb\tpartition\n")?;
+    let said = Doctor::new()?
+        .cover(&swaps, Path::new("/proc/swaps"))?
+        .cover(&other, &memory)?
+        .run()?;
+    differs(&said, "swap", "missing", "swapaccount=1")?;
     none_kept(&said)?;
     Ok(Verdict::Held)
 }
