@@ -13,7 +13,7 @@ use crate::print::{self, Format};
 ///
 /// Looks at the kernel, namespaces, control groups, file systems, a container around
 /// orch, and the pools that sandboxes share; then tries each tier once, in a sandbox of
-/// its own. Changes nothing.
+/// its own. Leaves nothing behind but the state directory.
 ///
 /// `ok`: as it should be. `WARN`: it works, and something is less good than elsewhere.
 /// `MISSING`: what needs it is refused; the line says what that is.
