@@ -66,15 +66,22 @@ test-privileged: build ## run the tests that make real sandboxes (root, or sudo)
 		ORCH_MUST_RUN="$${ORCH_MUST_RUN:-}" \
 		"$(TARGET)/$(TRIPLE)/debug/orch-suite"
 
+.PHONY: setup-vm
+setup-vm: ## the same for building and the emulated machines alone
+	@tests/setup build vm
+
 .PHONY: test-vm
-test-vm: build ## the same on Debian's kernel with cgroup v2 alone, emulated (VM=limits::)
+test-vm: setup-vm ## the suite on emulated machines with cgroup v2 alone (VM=limits:: GUESTS=plain)
+	@cargo build --release --locked -p orch
 	@cargo build --locked -p orch-suite -p orch-probe
 	@ORCH_BIN="$(ABSOLUTE)/$(TRIPLE)/release/orch" \
 		ORCH_SUITE="$(ABSOLUTE)/$(TRIPLE)/debug/orch-suite" \
 		ORCH_PROBE="$(ABSOLUTE)/$(TRIPLE)/debug/orch-probe" \
 		ORCH_LAUNCHER="$(ABSOLUTE)/sealed/orch-launcher" \
 		ORCH_GUEST="$(ABSOLUTE)/sealed/orch-guest" \
-		VM_DIR="$(ABSOLUTE)/vm" tests/vm/run $(VM)
+		VM_DIR="$(ABSOLUTE)/vm"; export "$${!ORCH_@}" VM_DIR; status=0; \
+	for guest in $(or $(GUESTS),plain systemd); do tests/vm/run $$guest $(VM) || status=1; done; \
+	exit $$status
 
 .PHONY: lint
 lint: ## formatting, clippy, dependencies, docs, file sizes, shell scripts
