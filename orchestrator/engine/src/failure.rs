@@ -53,6 +53,21 @@ pub fn launcher(failure: &Failure) -> Error {
         Some(libc::ENODEV) if failure.step.starts_with("keep the limit of ") => {
             (Code::LimitUnavailable, DELEGATE)
         }
+        Some(libc::EACCES | libc::EPERM | libc::EROFS)
+            if failure.step.contains("control group") =>
+        {
+            (
+                Code::CgroupFailed,
+                "start it in a group that is delegated to this user: \
+                 `systemd-run --user --scope -p Delegate=yes orch …` (for root without --user), \
+                 or Delegate=yes in the service that starts it",
+            )
+        }
+        Some(libc::EBUSY) if failure.step.contains("control group") => (
+            Code::CgroupFailed,
+            "other processes keep starting in this group, or are there that cannot be moved; \
+             start it in a group of its own: `systemd-run --scope -p Delegate=yes orch …`",
+        ),
         _ if failure.step.contains("control group") || failure.step.contains("controller") => (
             Code::CgroupFailed,
             "run `orch doctor` to see which controllers this host has",

@@ -10,6 +10,7 @@
 //! - [`merged`], [`artifacts`]: both output streams as one, and all of it kept.
 //! - [`copy_out`]: results, taken without trusting whoever left them.
 //! - [`account`]: the receipt.
+//! - [`delegation`]: where control groups are made.
 //! - [`plan`], [`session`], [`run`]: all of that for one task, or for several commands.
 //! - [`feature`], [`filesystem`]: what this kernel and its file systems can do.
 //! - [`selftest`]: whether the controls of a tier hold here.
@@ -19,6 +20,7 @@ pub mod artifacts;
 pub mod clock;
 pub mod container;
 pub mod copy_out;
+pub mod delegation;
 pub mod ending;
 pub mod feature;
 pub mod filesystem;
@@ -30,7 +32,6 @@ pub mod merged;
 pub mod plan;
 pub mod range;
 pub mod request;
-
 pub mod run;
 pub mod scratch;
 pub mod sealed;

@@ -75,12 +75,14 @@ pub fn start(exec: &Exec, mut fds: Vec<OwnedFd>) -> Result<Started, (Step, i32)>
     let (pid, pidfd) = match forked.map_err(at(Step::Fork))? {
         Forked::Child => {
             let joins: &[OwnedFd] = if exec.unified { &[] } else { &joins };
-            let (step, e) = match become_command(exec, &prepared, joins, streams, way.as_ref()) {
-                Ok(never) => match never {},
-                Err(failed) => failed,
-            };
-            let report = [step as u8, u8::try_from(errno(&e)).unwrap_or(u8::MAX)];
-            let _ = rustix::io::write(&write, &report);
+            let report = write.as_raw_fd();
+            let (step, e) =
+                match become_command(exec, &prepared, joins, streams, report, way.as_ref()) {
+                    Ok(never) => match never {},
+                    Err(failed) => failed,
+                };
+            let failure = [step as u8, u8::try_from(errno(&e)).unwrap_or(u8::MAX)];
+            let _ = rustix::io::write(&write, &failure);
             // SAFETY: nothing of this copy of the process is to run any further.
             unsafe { libc::_exit(127) }
         }
@@ -230,6 +232,7 @@ fn become_command(
     prepared: &Prepared,
     joins: &[OwnedFd],
     streams: [i32; STREAMS],
+    report: i32,
     way: Option<&(Channel, Channel)>,
 ) -> Result<Never, (Step, io::Error)> {
     let at = |step: Step| move |e: io::Error| (step, e);
@@ -239,6 +242,9 @@ fn become_command(
         rustix::io::write(join, b"0").map_err(|e| (Step::Cgroup, e.into()))?;
     }
     streams_and_session(exec, streams).map_err(at(Step::Streams))?;
+    let way = way.map(|(_, child)| child);
+    let kept = [Some(report), way.map(|child| child.as_fd().as_raw_fd())];
+    close_all_but(kept.into_iter().flatten()).map_err(at(Step::Streams))?;
     for limit in &exec.rlimits {
         let value = libc::rlimit {
             rlim_cur: limit.soft,
@@ -263,9 +269,9 @@ fn become_command(
     signals::reset();
     match way {
         None => filter::load(&exec.filter).map_err(at(Step::Filter))?,
-        Some((_, ours)) => {
+        Some(way) => {
             let listener = filter::load_with_listener(&exec.filter).map_err(at(Step::Filter))?;
-            gate::hand_over(ours, &listener).map_err(at(Step::Filter))?;
+            gate::hand_over(way, &listener).map_err(at(Step::Filter))?;
         }
     }
     Err((Step::Exec, execute(prepared)))
@@ -282,15 +288,33 @@ fn streams_and_session(exec: &Exec, streams: [i32; STREAMS]) -> io::Result<()> {
         for (target, source) in (0..).zip(streams) {
             check(libc::c_long::from(libc::dup2(source, target)))?;
         }
-        // Close-on-exec, not closed: the report of a failure still has to get out.
-        check(libc::syscall(
-            libc::SYS_close_range,
-            STREAMS,
-            u32::MAX,
-            libc::CLOSE_RANGE_CLOEXEC,
-        ))?;
     }
     prctl(libc::PR_SET_PDEATHSIG, 0, 0, 0)
+}
+
+/// Closes what belongs to the lease now and not at execve(2): the working directory
+/// is entered before that, and `/proc/self/fd/8` would lead out of the sandbox where
+/// 8 is a control group's directory (A2). What stays open is a pipe or a socket, and
+/// close-on-exec.
+fn close_all_but(kept: impl Iterator<Item = i32>) -> io::Result<()> {
+    let kept = kept.map(|fd| u32::try_from(fd).map_err(|_| libc::EBADF));
+    let kept: Result<Vec<u32>, i32> = kept.collect();
+    let mut kept = kept.map_err(io::Error::from_raw_os_error)?;
+    kept.sort_unstable();
+    let close = |first: u32, last: u32| {
+        if first > last {
+            return Ok(0);
+        }
+        // SAFETY: the owners of these descriptors are never used again in this copy of
+        // the process, nor dropped, because it ends with execve or _exit.
+        check(unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) })
+    };
+    let mut next = u32::try_from(STREAMS).unwrap_or(u32::MAX);
+    for fd in kept {
+        close(next, fd.saturating_sub(1))?;
+        next = fd.saturating_add(1);
+    }
+    close(next, u32::MAX).map(drop)
 }
 
 /// Tries each program in turn, as execvp(3) does: what exists and may not be

@@ -100,6 +100,7 @@ pub fn create(
         .with_detach(true)
         .build()
         .map_err(|e| runtime("create the container", e))?;
+    remove_kcore(root).during(|| "take /dev/kcore away".to_owned())?;
     clock.lap("create");
     container
         .start()
@@ -121,6 +122,17 @@ fn user_namespace() -> io::Result<()> {
     // has closed all, and what came since is below it or was never as many).
     check(unsafe { libc::dup3(made.as_raw_fd(), USER_NAMESPACE_FD, libc::O_CLOEXEC) }.into())
         .map(drop)
+}
+
+/// libcontainer makes this link where the host's kernel has `/proc/kcore`. Only the
+/// usual devices are to be there (A21), and in here the root can still be written.
+fn remove_kcore(root: &Path) -> io::Result<()> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let dev = open(root.join("dev"), flags, Mode::empty())?;
+    match rustix::fs::unlinkat(&dev, "kcore", rustix::fs::AtFlags::empty()) {
+        Ok(()) | Err(rustix::io::Errno::NOENT) => Ok(()),
+        Err(e) => Err(e.into()),
+    }
 }
 
 /// Whoever starts orch may be in groups of the host; a container is in none (H16).

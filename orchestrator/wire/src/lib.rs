@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 pub mod channel;
+pub mod delegation;
 pub mod guest;
 pub mod launch;
 pub mod range;

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use crate::call::{Call, ensure};
 use crate::harness::{Test, Verdict, test};
 use crate::left::eventually;
+use crate::pace;
 use crate::place::{Place, names};
 use crate::refusal::refused;
 
@@ -96,7 +97,7 @@ fn too_long() -> Result<Verdict, String> {
     let start = Instant::now();
     let ended = call.no_receipt().run()?;
     ensure!(
-        ended.code() == 125 && start.elapsed() < Duration::from_secs(20),
+        ended.code() == 125 && start.elapsed() < pace::here(Duration::from_secs(20)),
         "after {:?}: {ended:?}",
         start.elapsed()
     );
@@ -128,7 +129,10 @@ fn sibling() -> Result<Verdict, String> {
         got || gave.fact("/stdout/truncated") == true,
         "never handed over"
     );
-    ensure!(took < Duration::from_secs(15), "waited {took:?} for it");
+    ensure!(
+        took < pace::here(Duration::from_secs(15)),
+        "waited {took:?} for it"
+    );
     Ok(Verdict::Held)
 }
 

@@ -8,6 +8,7 @@ use std::time::Duration;
 use crate::call::{Call, Ended, ensure};
 use crate::harness::{Test, Verdict, test};
 use crate::limits::limited;
+use crate::pace;
 use crate::place::{Place, names};
 
 pub fn tests() -> Vec<Test> {
@@ -160,7 +161,7 @@ fn out_is_link() -> Result<Verdict, String> {
         let there = names(&out)?;
         ensure!(there.is_empty(), "{script}: {there:?} came out");
         ensure!(
-            ended.elapsed < Duration::from_secs(10),
+            ended.elapsed < pace::here(Duration::from_secs(10)),
             "{script}: {ended:?}"
         );
         if ended.out() != "d" {
@@ -235,7 +236,10 @@ fn sparse() -> Result<Verdict, String> {
     ensure!(ended.code() == 0 && ended.out() == "0", "{ended:?}");
     ensure!(names(&out)? == ["ok"], "{:?}", names(&out)?);
     ensure!(reason(&ended, "giant")?.contains("limits.out_mb"), "giant");
-    ensure!(ended.elapsed < Duration::from_secs(20), "{ended:?}");
+    ensure!(
+        ended.elapsed < pace::here(Duration::from_secs(20)),
+        "{ended:?}"
+    );
     Ok(Verdict::Held)
 }
 

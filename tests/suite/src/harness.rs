@@ -47,6 +47,7 @@ pub fn run(arguments: &Arguments, tests: Vec<Test>) -> ExitCode {
     let must_run = std::env::var("ORCH_MUST_RUN").is_ok_and(|value| value == "1");
     let trials = tests
         .into_iter()
+        .filter(|test| chosen(&test.name))
         .map(|test| {
             Trial::test(test.name, move || match (test.run)() {
                 Ok(Verdict::Held) => Ok(()),
@@ -62,6 +63,15 @@ pub fn run(arguments: &Arguments, tests: Vec<Test>) -> ExitCode {
         })
         .collect();
     libtest_mimic::run(arguments, trials).exit_code()
+}
+
+/// `ORCH_ONLY` holds the beginnings of the names that are wanted, with spaces between;
+/// a single filter as an argument may be anywhere in a name.
+fn chosen(name: &str) -> bool {
+    std::env::var("ORCH_ONLY").map_or(true, |only| {
+        let mut starts = only.split_whitespace().peekable();
+        starts.peek().is_none() || starts.any(|start| name.starts_with(start))
+    })
 }
 
 /// The reason of a skip is for whoever reads the output.

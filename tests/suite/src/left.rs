@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use crate::pace;
+
 /// First user id of the block that containers get theirs from, and ids of each.
 const FIRST: u32 = 0x7000_0000;
 const COUNT: u32 = 65_536;
@@ -17,6 +19,7 @@ pub fn eventually(
     patience: Duration,
     mut wrong: impl FnMut() -> Result<Option<String>, String>,
 ) -> Result<(), String> {
+    let patience = pace::here(patience);
     let deadline = Instant::now() + patience;
     loop {
         let Some(what) = wrong()? else { return Ok(()) };

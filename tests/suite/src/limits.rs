@@ -11,6 +11,7 @@ use serde_json::Value;
 use crate::call::{Call, Ended, ensure};
 use crate::harness::{Test, Verdict, test};
 use crate::left;
+use crate::pace;
 use crate::place::Place;
 
 type Run = fn() -> Result<Verdict, String>;
@@ -409,7 +410,10 @@ fn timeout() -> Result<Verdict, String> {
         .run()?
         .is(124, "timeout", "timeout")?
         .mentions("--timeout")?;
-    ensure!(ended.elapsed < Duration::from_secs(10), "{ended:?}");
+    ensure!(
+        ended.elapsed < pace::here(Duration::from_secs(10)),
+        "{ended:?}"
+    );
     Call::new("strict")?
         .args(["--timeout", "20s"])
         .sh("sleep 0; echo done")

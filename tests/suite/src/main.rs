@@ -12,6 +12,7 @@ mod attacks;
 mod bad_input;
 mod call;
 mod copy_out;
+mod delegated;
 mod doctor;
 mod flags;
 mod floods;
@@ -23,6 +24,7 @@ mod kills;
 mod left;
 mod limits;
 mod one_program;
+mod pace;
 mod paths;
 mod place;
 mod probes;
@@ -35,6 +37,7 @@ mod scratch;
 mod streams;
 mod survivors;
 mod terminal;
+mod unified;
 mod user;
 
 use std::process::ExitCode;
@@ -75,6 +78,8 @@ fn main() -> ExitCode {
         rootless::tests(),
         hazards::tests(),
         doctor::tests(),
+        unified::tests(),
+        delegated::tests(),
         probes::tests(),
     ];
     let code = harness::run(&arguments, tests.into_iter().flatten().collect());

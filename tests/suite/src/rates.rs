@@ -13,7 +13,7 @@ use crate::place::Place;
 const SIZE: usize = 4 << 20;
 
 /// Why the device of this path cannot be slowed down.
-fn unfit(path: &Path) -> Result<Option<String>, String> {
+pub fn unfit(path: &Path) -> Result<Option<String>, String> {
     let dev = path.metadata().map_err(|e| e.to_string())?.dev();
     let (major, minor) = (libc::major(dev), libc::minor(dev));
     if !Path::new(&format!("/sys/dev/block/{major}:{minor}")).exists() {

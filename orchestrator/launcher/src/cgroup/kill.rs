@@ -4,11 +4,20 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::time::Instant;
 
+use super::directories;
 use crate::process;
 
-/// Kills what stands in `cgroup.procs` until nothing does. Each round waits for
-/// the ones it has killed, so that it ends as soon as they have.
+/// Kills what stands in `cgroup.procs` of the group, and of those below it, until
+/// nothing does. Each round waits for the ones it has killed, so that it ends as soon
+/// as they have.
 pub fn until_empty(directory: &Path) -> bool {
+    directories(directory)
+        .into_iter()
+        .all(|below| until_empty(&directory.join(below)))
+        && one_until_empty(directory)
+}
+
+fn one_until_empty(directory: &Path) -> bool {
     let deadline = Instant::now() + process::PATIENCE;
     loop {
         let killed = members(directory);

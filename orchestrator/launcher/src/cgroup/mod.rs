@@ -1,10 +1,12 @@
-//! Control groups of execs: `<launcher's own group>/orch/<container>/<exec>`.
+//! Control groups of execs: `<group>/orch/<container>/<exec>`, where the group is the
+//! launcher's own on version 1 and the one that is delegated to it on version 2.
 //!
 //! Made, limited, counted and removed here and not by libcontainer, and joined
 //! without `cgroup.procs`, whose writes wait for a grace period (design §1, §4).
 
 mod absent;
 mod kill;
+mod leaf;
 mod v1;
 mod v2;
 
@@ -61,13 +63,12 @@ impl Cgroups {
                 Privilege::Namespace => found.delegated().map_or(Self::Absent, Self::V1),
             });
         }
-        let found = v2::Tree::parse(&mounts)
-            .ok_or(io::Error::from_raw_os_error(libc::ENOENT))
-            .during(during)?;
-        Ok(match privilege {
-            Privilege::Namespace if !found.delegated() => Self::Absent,
-            _ => Self::V2(found),
-        })
+        match (v2::Tree::find(&own, &mounts, privilege), privilege) {
+            (Some(found), _) => Ok(Self::V2(found)),
+            (None, Privilege::Namespace) => Ok(Self::Absent),
+            (None, Privilege::Host) => Err(io::Error::from_raw_os_error(libc::EACCES))
+                .during(|| "find a control group that this user may use".to_owned()),
+        }
     }
 
     /// Whether version 2 is used.
@@ -127,14 +128,15 @@ impl Cgroups {
         }
     }
 
-    /// Whether no process is left in the group of one exec.
+    /// Whether no process is left in the group of one exec, or below it.
     pub fn is_empty(&self, id: &str, exec: u32) -> bool {
-        let group = match self {
-            Self::V1(found) => found.first(id, exec),
-            Self::V2(tree) => Some(tree.group(id, exec)),
-            Self::Absent => None,
-        };
-        group.is_none_or(|group| kill::pids(&group).is_empty())
+        match self {
+            Self::V1(found) => found
+                .first(id, exec)
+                .is_none_or(|group| kill::pids(&group).is_empty()),
+            Self::V2(tree) => !tree.is_populated(id, exec),
+            Self::Absent => true,
+        }
     }
 
     /// Removes the group of one exec; false when it is still there.

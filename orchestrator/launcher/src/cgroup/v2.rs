@@ -1,4 +1,4 @@
-//! Version 2: one tree.
+//! Version 2: one tree, of which only what is delegated to orch is used.
 //!
 //! A process may only be cloned into a group (`CLONE_INTO_CGROUP`) by somebody
 //! who may write to it and to the common ancestor, and who sees both from its
@@ -8,24 +8,28 @@
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use orch_wire::delegation::{self, MARKS, Seen};
 use orch_wire::launch::{CgroupLimits, CgroupUsage, Failure};
-use rustix::fs::{Gid, Mode, OFlags, Uid, chown, open};
+use rustix::fs::{Gid, Mode, OFlags, Uid, chown, getxattr, open};
 
 use super::{
-    Joined, NAME, block_devices, keyed, kill, make, may_use, number, or_missing, remove,
+    Joined, NAME, block_devices, keyed, kill, leaf, make, may_use, number, or_missing, remove,
     remove_tree, write,
 };
 use crate::failure::During;
+use crate::rootless::Privilege;
 use crate::syscall::check;
 
 const CONTROLLERS: &[&str] = &["memory", "pids", "cpu", "io"];
 /// `CLONE_INTO_CGROUP`, clone(2).
 const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
 
-/// The tree of this host.
+/// The part of the host's tree that is used.
 pub struct Tree {
+    /// Highest group that is touched.
     root: PathBuf,
 }
 
@@ -38,20 +42,10 @@ pub struct Nest {
 }
 
 impl Tree {
-    /// Finds the mount point.
-    pub fn parse(mounts: &str) -> Option<Self> {
-        mounts.lines().find_map(|line| {
-            let (before, after) = line.split_once(" - ")?;
-            let point = before.split(' ').nth(4)?;
-            after.starts_with("cgroup2 ").then(|| Self {
-                root: PathBuf::from(point),
-            })
-        })
-    }
-
-    /// Whether this user may make groups here.
-    pub fn delegated(&self) -> bool {
-        may_use(&self.root) && may_use(&self.root.join("cgroup.procs"))
+    /// Finds the group that is delegated to this process, or the highest that it
+    /// may use where nothing is marked as delegated.
+    pub fn find(own: &str, mounts: &str, privilege: Privilege) -> Option<Self> {
+        delegation::choose(own, mounts, |group| look(group, privilege)).map(|root| Self { root })
     }
 
     pub fn base(&self) -> PathBuf {
@@ -68,12 +62,26 @@ impl Tree {
         make(&guest).during(|| format!("make control group {}", guest.display()))?;
         let namespace = namespace(&container)
             .during(|| format!("make a cgroup namespace at {}", container.display()))?;
-        for parent in [&self.root, &self.base(), &container] {
+        self.hand_on()?;
+        for parent in [&self.base(), &container] {
             enable(parent)?;
         }
         give(&container, lease_uid)?;
         let group = directory(&guest).during(|| format!("open {}", guest.display()))?;
         Ok(Nest { group, namespace })
+    }
+
+    /// Hands the controllers of the delegated group on, and has it empty for that.
+    fn hand_on(&self) -> Result<(), Failure> {
+        match enable(&self.root) {
+            // The latter where somebody has made it the root of a threaded subtree.
+            Err(e) if matches!(e.errno, Some(libc::EBUSY | libc::EOPNOTSUPP)) => {
+                leaf::evacuate(&self.root)
+                    .during(|| format!("empty control group {}", self.root.display()))?;
+                enable(&self.root)
+            }
+            other => other,
+        }
     }
 
     pub fn create(
@@ -110,6 +118,11 @@ impl Tree {
             io_read: sum("rbytes"),
             io_write: sum("wbytes"),
         }
+    }
+
+    /// Whether a process is in the group or in one below it.
+    pub fn is_populated(&self, id: &str, exec: u32) -> bool {
+        keyed(&self.group(id, exec).join("cgroup.events"), "populated") == Some(1)
     }
 
     pub fn kill(&self, id: &str, exec: u32) -> bool {
@@ -195,6 +208,24 @@ fn directory(path: &Path) -> io::Result<OwnedFd> {
     )?)
 }
 
+fn look(group: &Path, privilege: Privilege) -> Seen {
+    let ours = match privilege {
+        Privilege::Host => {
+            let us = rustix::process::geteuid().as_raw();
+            std::fs::metadata(group).is_ok_and(|meta| meta.uid() == us)
+        }
+        // What belongs to the caller has the id of the task here, and what does not
+        // has an id that root of this namespace is no root for.
+        Privilege::Namespace => may_use(group) && may_use(&group.join("cgroup.procs")),
+    };
+    let marked = MARKS.iter().any(|mark| {
+        let mut value = [0; 2];
+        // Not there, not to be read, or longer: none of them is a mark.
+        getxattr(group, *mark, &mut value).is_ok_and(|length| value[..length] == *b"1")
+    });
+    Seen { ours, marked }
+}
+
 /// Switches on what there is. What there is not is missed by the limit that needs
 /// it, and by nothing else.
 fn enable(group: &Path) -> Result<(), Failure> {
@@ -207,12 +238,18 @@ fn enable(group: &Path) -> Result<(), Failure> {
         return Ok(());
     }
     let there = read("cgroup.controllers")?;
-    for controller in wanted(&there, &on) {
-        let file = group.join("cgroup.subtree_control");
-        write(&file, &format!("+{controller}"))
-            .during(|| format!("switch on {controller} in {}", group.display()))?;
+    let more: Vec<&str> = wanted(&there, &on).collect();
+    if more.is_empty() {
+        return Ok(());
     }
-    Ok(())
+    // All in one write: with only `cpu` or `pids` on, a group that has processes
+    // becomes the root of a threaded subtree, which is of no use here.
+    let value: Vec<String> = more.iter().map(|name| format!("+{name}")).collect();
+    let file = group.join("cgroup.subtree_control");
+    write(&file, &value.join(" ")).during(|| {
+        let (more, group) = (more.join(", "), group.display());
+        format!("switch on {more} in control group {group}")
+    })
 }
 
 /// Controllers that are used, are there and are not on yet.
@@ -290,13 +327,6 @@ fn io_sum(text: &str, key: &str) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_tree_is_found_where_it_is_mounted() {
-        let mounts = "22 1 0:20 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw,nsdelegate";
-        let root = Tree::parse(mounts).map(|tree| tree.root);
-        assert_eq!(root, Some(PathBuf::from("/sys/fs/cgroup")));
-    }
 
     #[test]
     fn a_controller_that_is_not_there_is_not_switched_on() {

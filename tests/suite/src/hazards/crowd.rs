@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::TIERS;
 use crate::harness::{Test, Verdict, test};
+use crate::pace;
 use crate::rig::host::{PATIENCE, alive, descendants, group_roots, groups, nothing_left};
 use crate::rig::orch::{Live, Orch};
 use crate::rig::{Result, at, ensure, lease};
@@ -118,7 +119,9 @@ fn end(live: Live, least: usize) -> Result<()> {
     live.signal(libc::SIGTERM);
     let ended = live.end(PATIENCE)?;
     let took = start.elapsed();
-    ensure(took < TEARDOWN, || format!("the end took {took:?}"))?;
+    ensure(took < pace::here(TEARDOWN), || {
+        format!("the end took {took:?}")
+    })?;
     let left = alive(&all);
     ensure(left.is_empty(), || format!("processes {left:?} are left"))?;
     ensure(

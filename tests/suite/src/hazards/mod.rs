@@ -12,7 +12,7 @@ mod roots;
 mod sealed;
 mod selftest;
 mod unfiltered;
-mod waits;
+pub mod waits;
 mod workdir;
 
 use crate::harness::Test;

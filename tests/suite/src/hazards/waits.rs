@@ -14,7 +14,7 @@ pub fn tests() -> Vec<Test> {
 }
 
 /// A command under strace, and the opens of `cgroup.procs` for writing in its log.
-fn opens(log: &std::path::Path) -> Result<Vec<String>> {
+pub fn opens(log: &std::path::Path) -> Result<Vec<String>> {
     let text = std::fs::read_to_string(log).map_err(at(log.display()))?;
     Ok(text
         .lines()
@@ -28,7 +28,7 @@ fn opens(log: &std::path::Path) -> Result<Vec<String>> {
         .collect())
 }
 
-fn strace(log: &std::path::Path) -> Command {
+pub fn strace(log: &std::path::Path) -> Command {
     let mut command = Command::new("strace");
     command
         .args(["-f", "-qq", "-s", "256", "-e", "signal=none"])

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::Result;
+use crate::pace;
 
 /// How long anything may take that is known to come.
 pub const PATIENCE: Duration = Duration::from_secs(20);
@@ -14,6 +15,7 @@ pub const PATIENCE: Duration = Duration::from_secs(20);
 /// # Errors
 /// There was none before the deadline.
 pub fn eventually<T>(what: &str, limit: Duration, mut ask: impl FnMut() -> Option<T>) -> Result<T> {
+    let limit = pace::here(limit);
     let end = Instant::now() + limit;
     loop {
         if let Some(answer) = ask() {
@@ -143,8 +145,14 @@ pub fn descendants(root: i32) -> Vec<Process> {
     found
 }
 
-/// Directories in which control groups of orch are made, when this process starts
-/// it: one for each hierarchy.
+/// Whether every controller is on version 2.
+pub fn unified() -> bool {
+    std::fs::read_to_string("/proc/self/cgroup").is_ok_and(|own| own.starts_with("0::"))
+}
+
+/// Directories in which control groups of orch may be made, when this process starts
+/// it: one for each hierarchy of version 1; on version 2 the own group and all above
+/// it, of which one is delegated.
 pub fn group_roots() -> Vec<PathBuf> {
     let own = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
@@ -166,7 +174,11 @@ pub fn group_roots() -> Vec<PathBuf> {
                 name => kind == "cgroup" && options.split(',').any(|option| option == name),
             };
             if let (true, Some(point)) = (matches, left.split(' ').nth(4)) {
-                found.push(Path::new(point).join(path.trim_start_matches('/')));
+                let own = Path::new(point).join(path.trim_start_matches('/'));
+                let above = own.ancestors().skip(1).map(Path::to_owned);
+                let above = above.take_while(|group| wanted.is_empty() && group.starts_with(point));
+                found.extend(above);
+                found.push(own);
             }
         }
     }
@@ -175,12 +187,18 @@ pub fn group_roots() -> Vec<PathBuf> {
     found
 }
 
-/// Control groups of a container that exist.
+/// Control groups of a container that exist. Their name is the number of the range
+/// and its id; either the whole name or the id will do.
 pub fn groups(id: &str) -> Vec<PathBuf> {
+    let named = |path: &PathBuf| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        name == id || name.split_once('-').is_some_and(|(_, rest)| rest == id)
+    };
     group_roots()
         .into_iter()
-        .map(|root| root.join("orch").join(id))
-        .filter(|path| path.is_dir())
+        .flat_map(|root| std::fs::read_dir(root.join("orch")).into_iter().flatten())
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(named)
         .collect()
 }
 

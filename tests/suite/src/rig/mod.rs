@@ -4,6 +4,7 @@
 //! - [`orch`]: the command line: started, spoken to, ended.
 //! - [`host`]: processes and control groups, seen from outside.
 //! - [`lease`]: two commands in one lease, through the engine.
+//! - [`subtree`]: control groups of a test.
 //! - [`image`]: root file systems made by a test.
 //! - [`terminal`]: a terminal for a program that wants one.
 //! - [`filter`]: a filter around a whole process, for controls that must be missed.
@@ -14,6 +15,7 @@ pub mod image;
 pub mod lease;
 pub mod orch;
 pub mod place;
+pub mod subtree;
 pub mod terminal;
 
 /// What every test gives.

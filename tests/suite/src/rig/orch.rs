@@ -13,6 +13,7 @@ use serde_json::Value;
 use super::host::{self, PATIENCE, Process, eventually};
 use super::place::{self, Place};
 use super::{Result, at, ensure};
+use crate::pace;
 
 /// One call of `orch run`.
 #[derive(Debug)]
@@ -177,7 +178,7 @@ impl Live {
     /// None came.
     pub fn line(&mut self) -> Result<String> {
         self.lines
-            .recv_timeout(PATIENCE)
+            .recv_timeout(pace::here(PATIENCE))
             .map(|line| line.trim_end_matches('\n').to_owned())
             .map_err(|e| format!("no line from the task: {e}; {}", self.give_up()))
     }
@@ -245,7 +246,7 @@ impl Live {
             .or(status.signal().map(|signal| 128 + signal))
             .unwrap_or(-1);
         let mut stdout = String::new();
-        while let Ok(line) = self.lines.recv_timeout(PATIENCE) {
+        while let Ok(line) = self.lines.recv_timeout(pace::here(PATIENCE)) {
             stdout.push_str(&line);
         }
         let stderr = self

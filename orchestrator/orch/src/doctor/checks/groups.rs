@@ -125,10 +125,10 @@ fn delegation(facts: &Facts) -> Check {
                 "not switched on below a group that has processes: {}",
                 stuck.join(" ")
             ),
-            "the kernel refuses to switch them on there (no internal processes), and then nothing \
-             can be run; the tiers below say whether that is so",
-            "move its processes into a group below it (mkdir, cgroup.procs), or delegate a subtree \
-             (Delegate=yes of a systemd unit)",
+            "orch moves its processes into a leaf (main) so that the kernel lets it switch them on; \
+             where it may not, nothing can be run, and the tiers below say whether that is so",
+            "start orch in a group of its own: systemd-run --scope -p Delegate=yes (with --user \
+             for others than root)",
         );
     }
     Check::ok(subject, "yes, where they are needed").by(By::Tried)

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use orch_engine::filesystem;
+use orch_engine::{delegation, filesystem};
 use rustix::fs::{Access, access};
 
 /// Numbers of the two file systems (`linux/magic.h`).
@@ -17,8 +17,11 @@ pub struct Groups(pub Vec<Hierarchy>);
 pub struct Hierarchy {
     /// Where.
     pub point: String,
-    /// Whether this is version 2.
+    /// Whether this is version 2. Then the place is the group below which orch makes
+    /// its own (docs/decisions/0013-delegated-subtrees.md).
     pub unified: bool,
+    /// Version 2: whether no group on the way up belongs to this user.
+    pub nobodys: bool,
     /// Its controllers.
     pub controllers: Vec<String>,
     /// Whether it can be seen there, and nothing else has been mounted over it.
@@ -42,7 +45,15 @@ impl Groups {
     /// Reads proc_pid_mountinfo(5) and looks at each place.
     pub fn read(mountinfo: &str) -> Self {
         let mut found = Self::parse(mountinfo);
+        let legacy = found.legacy();
         for hierarchy in &mut found.0 {
+            if hierarchy.unified && !legacy {
+                // Where the launcher would make its groups, not where it could not.
+                match delegation::group() {
+                    Some(group) => hierarchy.point = group.display().to_string(),
+                    None => hierarchy.nobodys = true,
+                }
+            }
             hierarchy.look();
         }
         found
@@ -109,7 +120,7 @@ impl Hierarchy {
         if !self.seen {
             return;
         }
-        self.writable = access(point, Access::WRITE_OK).is_ok();
+        self.writable = !self.nobodys && access(point, Access::WRITE_OK).is_ok();
         let words = |name: &str| -> Vec<String> {
             std::fs::read_to_string(point.join(name))
                 .unwrap_or_default()
