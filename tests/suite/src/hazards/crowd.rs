@@ -1,6 +1,7 @@
 //! H9, H10, H11: many at once, and the end of many.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::TIERS;
@@ -12,6 +13,15 @@ use crate::rig::{Result, at, ensure, lease};
 
 /// Design §3.5 and E1: gone within this.
 const TEARDOWN: Duration = Duration::from_secs(5);
+
+/// Those that load the machine on purpose take turns: each asks what becomes of its own
+/// crowd, and two at once only ask how fast the machine is.
+static TURN: Mutex<()> = Mutex::new(());
+
+fn turn() -> MutexGuard<'static, ()> {
+    // One that failed in its turn has said so.
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 pub fn tests() -> Vec<Test> {
     vec![
@@ -35,6 +45,7 @@ pub fn tests() -> Vec<Test> {
 fn many() -> Result<Verdict> {
     const RUNS: usize = 200;
     const AT_ONCE: usize = 16;
+    let _turn = turn();
     let next = AtomicUsize::new(0);
     let worker = || -> Result<Vec<String>> {
         let mut ids = Vec::new();
@@ -74,6 +85,7 @@ fn many() -> Result<Verdict> {
 /// The caller of the engine has threads that allocate and log all the time: what
 /// is forked must not depend on their locks.
 fn threads() -> Result<Verdict> {
+    let _turn = turn();
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         for _ in 0..4 {
@@ -138,6 +150,7 @@ fn end(live: Live, least: usize) -> Result<()> {
 }
 
 fn teardown(before: &str) -> Result<Verdict> {
+    let _turn = turn();
     let script = format!(
         "{before} n=0; while [ $n -lt 400 ]; do sleep 1000 & n=$((n+1)); done; echo ready; wait"
     );
@@ -149,6 +162,7 @@ fn teardown(before: &str) -> Result<Verdict> {
 
 /// Every process forks for as long as it can, also while all of it is being ended.
 fn bomb() -> Result<Verdict> {
+    let _turn = turn();
     if !std::path::Path::new("/usr/bin/perl").exists() {
         return Ok(Verdict::Skipped("perl is not installed".to_owned()));
     }
