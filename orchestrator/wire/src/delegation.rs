@@ -1,5 +1,5 @@
 //! Where control groups of version 2 may be made: the rule that the launcher keeps
-//! and that `orch doctor` tells (docs/decisions/0009-delegated-subtrees.md).
+//! and that `orch doctor` tells (docs/decisions/0013-delegated-subtrees.md).
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! A delegated subtree that is not the root (docs/decisions/0009-delegated-subtrees.md).
+//! A delegated subtree that is not the root (docs/decisions/0013-delegated-subtrees.md).
 //! Version 2 only: on version 1 every group may hold processes and limits.
 
 use std::process::{Child, Command, Stdio};
