@@ -1,8 +1,7 @@
 //! `orch`: runs the work of agents in containers of three tiers.
 //!
 //! - [`cli`]: one file for each subcommand.
-//! - [`task_args`], [`mounts_arg`], [`env_arg`], [`user_arg`]: the command line of
-//!   a task, parsed.
+//! - [`task_args`], [`env_arg`], [`user_arg`]: the command line of a task, parsed.
 //! - [`artifacts_arg`]: where output is kept.
 //! - [`profile_arg`], [`home`]: a profile by name or file.
 //! - [`prepare`], [`sandbox`], [`bundle`]: all of that against its profile, what
@@ -24,7 +23,6 @@ mod document;
 mod embed;
 mod env_arg;
 mod home;
-mod mounts_arg;
 mod prepare;
 mod print;
 mod profile_arg;

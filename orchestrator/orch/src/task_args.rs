@@ -3,12 +3,14 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use clap::builder::{OsStringValueParser, TypedValueParser as _};
 use clap::{Args, ValueEnum};
+use orch_policy::mount::{self, MountArg};
 use orch_policy::task::{MountRequest, Task};
+use orch_policy::variable::{self, Variable};
 use orch_policy::{Code, Error, paths, quantity};
 
-use crate::env_arg::{self, EnvArg};
-use crate::mounts_arg::{self, MountArg};
+use crate::env_arg;
 use crate::user_arg::{self, User};
 
 /// What becomes of the profile's network rules.
@@ -58,7 +60,7 @@ pub struct TaskArgs {
     #[arg(
         long = "mount",
         value_name = "SRC[:DST][:rw]",
-        value_parser = mounts_arg::parser(),
+        value_parser = OsStringValueParser::new().try_map(mount::parse),
         help_heading = "Files"
     )]
     pub mounts: Vec<MountArg>,
@@ -97,10 +99,10 @@ pub struct TaskArgs {
         long = "env",
         short = 'e',
         value_name = "NAME[=VALUE]",
-        value_parser = env_arg::parser(),
+        value_parser = OsStringValueParser::new().try_map(|text| variable::parse(&text)),
         help_heading = "Command"
     )]
-    pub env: Vec<EnvArg>,
+    pub env: Vec<Variable>,
 
     /// File of NAME=VALUE lines, taken literally; --env wins. Can be repeated.
     #[arg(long = "env-file", value_name = "FILE", help_heading = "Command")]

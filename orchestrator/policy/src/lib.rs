@@ -9,7 +9,8 @@
 //! for the shipped ones. The rest:
 //!
 //! - [`network`], [`reserved`]: rules for destinations, and what is not public.
-//! - [`paths`], [`quantity`], [`variable`]: how paths, amounts and variables are written.
+//! - [`mount`], [`paths`], [`quantity`], [`variable`]: how mounts, paths, amounts and
+//!   variables are written.
 //! - [`lint`]: what a profile may do and probably should not.
 //! - [`limits`]: what is in force for one task, and who set it.
 //! - [`fields`], [`provenance`], [`schema`], [`digest`]: a profile shown, explained,
@@ -31,6 +32,7 @@ pub mod layer;
 pub mod limits;
 pub mod lint;
 pub mod load;
+pub mod mount;
 pub mod network;
 pub mod paths;
 pub mod profile;

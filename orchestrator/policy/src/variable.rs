@@ -1,4 +1,9 @@
 //! Environment variables: names, values, and `NAME=VALUE` as people type it.
+//!
+//! Names are text; values are bytes, since a value need not be UTF-8.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 use crate::error::{Code, Error};
 
@@ -38,62 +43,122 @@ pub fn check_value(value: &str) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// What `--env` asks for.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Assignment<'a> {
+/// A variable as it was asked for.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Variable {
     /// `NAME=VALUE`.
-    Set(&'a str, &'a str),
+    Set(String, OsString),
     /// `NAME`: the caller's own value.
-    Copy(&'a str),
+    Copy(String),
 }
 
-/// `NAME=VALUE` or `NAME`.
+/// Without the value, which may be a secret.
+impl std::fmt::Debug for Variable {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Variable::Set(name, _) => write!(f, "Set({name:?}, …)"),
+            Variable::Copy(name) => write!(f, "Copy({name:?})"),
+        }
+    }
+}
+
+/// Reads `NAME=VALUE` or `NAME`.
 ///
 /// # Errors
 /// [`Code::EnvInvalid`] for a name that is not one, or a NUL.
-pub fn assignment(text: &str) -> Result<Assignment<'_>, Error> {
-    let (name, value) = match text.split_once('=') {
-        Some((name, value)) => (name, Some(value)),
-        None => (text, None),
+pub fn parse(text: &OsStr) -> Result<Variable, Error> {
+    let bytes = text.as_bytes();
+    let (name, value) = match bytes.iter().position(|b| *b == b'=') {
+        Some(at) => (&bytes[..at], Some(&bytes[at + 1..])),
+        None => (bytes, None),
     };
-    check_name(name)
-        .and_then(|()| check_value(value.unwrap_or_default()))
-        .map_err(|(cause, remedy)| {
-            // The value may be a secret, so only the name is repeated.
-            Error::new(
-                Code::EnvInvalid,
-                format!("variable {name:?} cannot be set"),
-                remedy,
-            )
-            .because(cause)
-        })?;
+    let name = String::from_utf8_lossy(name).into_owned();
+    let refuse = |cause: &str, remedy: &str| {
+        Error::new(
+            Code::EnvInvalid,
+            format!("variable {name:?} cannot be set"),
+            remedy,
+        )
+        .because(cause)
+    };
+    check_name(&name).map_err(|(cause, remedy)| refuse(cause, remedy))?;
+    if value.is_some_and(|value| value.contains(&0)) {
+        return Err(refuse("the value contains a NUL byte", "remove it"));
+    }
     Ok(match value {
-        Some(value) => Assignment::Set(name, value),
-        None => Assignment::Copy(name),
+        Some(value) => Variable::Set(name, OsString::from_vec(value.to_vec())),
+        None => Variable::Copy(name),
     })
+}
+
+/// Reads lines of `NAME=VALUE` or `NAME`, taken literally (no quotes, no
+/// substitution); empty lines and lines that begin with `#` are skipped.
+///
+/// # Errors
+/// The first line that is wrong, counted from 1, with [`Code::EnvInvalid`].
+pub fn lines(bytes: &[u8]) -> Result<Vec<Variable>, (usize, Error)> {
+    let mut list = Vec::new();
+    for (index, line) in bytes.split(|b| *b == b'\n').enumerate() {
+        // A carriage return at the end comes from an editor, not from a value.
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        if line.is_empty() || line[0] == b'#' {
+            continue;
+        }
+        list.push(parse(OsStr::from_bytes(line)).map_err(|error| (index + 1, error))?);
+    }
+    Ok(list)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn set(name: &str, value: &[u8]) -> Variable {
+        Variable::Set(name.into(), OsString::from_vec(value.to_vec()))
+    }
+
     #[test]
-    fn assignments() {
-        assert_eq!(assignment("A=b=c").unwrap(), Assignment::Set("A", "b=c"));
-        assert_eq!(assignment("A=").unwrap(), Assignment::Set("A", ""));
-        assert_eq!(assignment("_A1").unwrap(), Assignment::Copy("_A1"));
-        for text in ["", "=x", "1A=x", "A-B=x", "A B=x", "LC_*", "A=\0", "Ä=x"] {
-            assert_eq!(
-                assignment(text).unwrap_err().code,
-                Code::EnvInvalid,
-                "{text:?}"
-            );
+    fn values_are_bytes_and_may_hold_equals_signs() {
+        let read = |bytes: &[u8]| parse(OsStr::from_bytes(bytes)).unwrap();
+        assert_eq!(read(b"A=b=c"), set("A", b"b=c"));
+        assert_eq!(read(b"A="), set("A", b""));
+        assert_eq!(read(b"A=\xff\n "), set("A", b"\xff\n "));
+        assert_eq!(read(b"A"), Variable::Copy("A".into()));
+        assert_eq!(read(b"_A1"), Variable::Copy("_A1".into()));
+        for bad in [
+            &b""[..],
+            b"=x",
+            b"1A=x",
+            b"\xff=x",
+            b"A B=x",
+            b"A-B=x",
+            b"LC_*",
+            b"\xc3\x84=x",
+            b"A=\0",
+        ] {
+            let error = parse(OsStr::from_bytes(bad)).unwrap_err();
+            assert_eq!(error.code, Code::EnvInvalid, "{bad:?}");
         }
     }
 
     #[test]
-    fn a_refusal_does_not_repeat_the_value() {
-        let error = assignment("MY-TOKEN=hunter2").unwrap_err();
+    fn a_file_is_read_by_line_and_literally() {
+        let list = lines(b"# comment\n\nA=1\r\nB='x y'\nC\n").unwrap();
+        assert_eq!(
+            list,
+            [
+                set("A", b"1"),
+                set("B", b"'x y'"),
+                Variable::Copy("C".into())
+            ]
+        );
+        assert_eq!(lines(b"A=1\n\nB-C=2").unwrap_err().0, 3);
+    }
+
+    #[test]
+    fn no_value_is_in_the_debug_form_or_a_refusal() {
+        assert!(!format!("{:?}", set("A", b"hunter2")).contains("hunter2"));
+        let error = parse(OsStr::new("A-B=hunter2")).unwrap_err();
         assert!(!format!("{error:?}").contains("hunter2"));
     }
 }

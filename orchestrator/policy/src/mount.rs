@@ -1,4 +1,4 @@
-//! `--mount SRC[:DST][:rw]`.
+//! A mount as people type it: `SRC[:DST][:rw]`.
 //!
 //! A colon that belongs to a path is written `\:`, and a backslash in front of a
 //! colon or of another backslash `\\`; any other backslash stands for itself.
@@ -8,15 +8,16 @@ use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 
-use orch_policy::profile::Access;
-use orch_policy::{Code, Error};
+use crate::error::{Code, Error};
+use crate::paths;
+use crate::profile::Access;
 
 /// A mount as it was written; the source may be relative.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MountArg {
     /// Path on the host.
     pub source: PathBuf,
-    /// Path inside, where one was written.
+    /// Path inside, where one was written: absolute, without `.` and `..`.
     pub target: Option<PathBuf>,
     /// Read-only unless `:rw` was written (FS-14).
     pub mode: Access,
@@ -25,8 +26,8 @@ pub struct MountArg {
 /// Reads one `--mount`.
 ///
 /// # Errors
-/// [`Code::MountInvalid`]: empty parts, too many parts, a target that is not
-/// absolute.
+/// [`Code::MountInvalid`]: empty parts, too many parts, a NUL byte, a target that
+/// is not absolute or has `..`.
 pub fn parse(text: OsString) -> Result<MountArg, Error> {
     let invalid = |cause: &str, remedy: &str| {
         Error::new(
@@ -65,10 +66,17 @@ pub fn parse(text: OsString) -> Result<MountArg, Error> {
             "write SRC:/workspace/NAME, or leave the target out; a colon in a path is \\:",
         ));
     }
+    if source.contains(&0) {
+        return Err(invalid("the source contains a NUL byte", "remove it"));
+    }
     let path = |bytes| PathBuf::from(OsString::from_vec(bytes));
+    let target = target
+        .map(|target| paths::absolute(&path(target)))
+        .transpose()
+        .map_err(|(cause, remedy)| invalid(&format!("target: {cause}"), remedy))?;
     Ok(MountArg {
         source: path(source),
-        target: target.map(path),
+        target,
         mode: mode.unwrap_or(Access::Ro),
     })
 }
@@ -93,12 +101,6 @@ fn split(text: &[u8]) -> Vec<Vec<u8>> {
         }
     }
     parts
-}
-
-/// The clap parser of `--mount`.
-pub fn parser() -> impl clap::builder::TypedValueParser<Value = MountArg> {
-    use clap::builder::{OsStringValueParser, TypedValueParser as _};
-    OsStringValueParser::new().try_map(parse)
 }
 
 #[cfg(test)]
@@ -168,6 +170,18 @@ mod tests {
         }
     }
 
+    /// FS-20: a target says where it leads.
+    #[test]
+    fn a_target_is_absolute_and_in_plain_spelling() {
+        expect(b"/a:/b//./c/", b"/a", Some(b"/b/c"), Access::Ro);
+        expect(b"/a:/..b/c..", b"/a", Some(b"/..b/c.."), Access::Ro);
+        for bad in [&b"/a:/.."[..], b"/a:/b/../c:rw", b"/a:/b/..", b"/a:b/c"] {
+            let error = read(bad).unwrap_err();
+            assert_eq!(error.code, Code::MountInvalid, "{bad:?}");
+            assert!(error.cause.unwrap().contains("target"), "{bad:?}");
+        }
+    }
+
     #[test]
     fn what_cannot_be_meant_is_refused() {
         for bad in [
@@ -179,6 +193,8 @@ mod tests {
             b"/a:/b:/c",
             b"/a:/b:rw:rw",
             b":rw",
+            b"/a\0",
+            b"/a:/b\0",
         ] {
             assert_eq!(read(bad).unwrap_err().code, Code::MountInvalid, "{bad:?}");
         }
