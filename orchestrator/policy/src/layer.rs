@@ -2,7 +2,7 @@
 
 use crate::error::{Code, Error};
 use crate::file::ProfileFile;
-use crate::yaml::locate::{Path, Place, Step, locate};
+use crate::yaml::locate::{Path, Place, Step, locate, second_document};
 use crate::yaml::node::Node;
 use crate::yaml::read::{Fault, ReadError, read};
 use crate::yaml::suggest::nearest;
@@ -201,22 +201,31 @@ impl Layer {
 
     fn syntax(&self, error: &serde_yaml::Error) -> Error {
         let text = error.to_string();
-        let (at, text) = match error.location() {
+        let (place, text) = match error.location() {
             Some(at) => {
                 let (line, column) = (at.line(), at.column());
                 let tail = format!(" at line {line} column {column}");
-                (format!(":{line}:{column}"), text.replacen(&tail, "", 1))
+                (Place { line, column }, text.replacen(&tail, "", 1))
             }
-            None => (String::new(), text),
+            // The parser has no place for what is wrong with the text as a whole.
+            None => match second_document(&self.text) {
+                Some(place) => (place, "a second document begins here".to_owned()),
+                None => (Place { line: 1, column: 1 }, text),
+            },
         };
         let remedy = if text.contains("is there twice") {
             "remove one of the two"
+        } else if text.contains("second document") {
+            "a profile is one document: remove the `---` in front of this, or what follows it"
+        } else if text.contains("repetition limit") {
+            "write out what the aliases (`*name`) stand for"
         } else {
             "mend the YAML; lists and blocks are indented with spaces, never tabs"
         };
+        let Place { line, column } = place;
         Error::new(
             Code::ProfileSyntax,
-            format!("{}{at}: {text}", self.label),
+            format!("{}:{line}:{column}: {text}", self.label),
             remedy,
         )
     }

@@ -1,5 +1,7 @@
 //! Where the value of every field came from, for `profile show`.
 
+use std::fmt::Write as _;
+
 use serde::Serialize;
 use serde_json::Value;
 
@@ -131,7 +133,8 @@ impl Loaded {
 
 /// The rows as a table of plain text: field, value, where from.
 ///
-/// Values are JSON, so nothing in them can move a terminal's cursor.
+/// Values are JSON with every control character escaped, so nothing in them can
+/// move a terminal's cursor.
 #[must_use]
 pub fn table(rows: &[Row]) -> String {
     let cells: Vec<[String; 3]> = rows
@@ -140,7 +143,7 @@ pub fn table(rows: &[Row]) -> String {
             let value = match &row.value {
                 Value::Null => "-".to_owned(),
                 Value::String(text) if plain(text) => text.clone(),
-                value => value.to_string(),
+                value => escaped(&value.to_string()),
             };
             [row.field.clone(), value, row.from.to_string()]
         })
@@ -156,6 +159,20 @@ pub fn table(rows: &[Row]) -> String {
         text += &format!("{field:first$}  {value:second$}  {from}\n");
     }
     text
+}
+
+/// JSON leaves DEL and U+0080 to U+009F as they are, and a terminal obeys those, too.
+/// They stand in texts only, where JSON has `\uXXXX` for them.
+fn escaped(json: &str) -> String {
+    json.chars().fold(String::new(), |mut text, c| {
+        if c.is_control() {
+            // Writing to a String cannot fail.
+            let _ = write!(text, "\\u{:04x}", u32::from(c));
+        } else {
+            text.push(c);
+        }
+        text
+    })
 }
 
 fn plain(text: &str) -> bool {
@@ -231,6 +248,28 @@ mod tests {
             .iter()
             .filter(|row| matches!(row.from, From::Builtin { .. }));
         assert!(builtin.count() > 25);
+    }
+
+    /// Both halves of the control characters, in a text, a key's value and a list.
+    #[test]
+    fn no_control_character_reaches_a_terminal() {
+        let controls = (0..=0x9f_u8).map(char::from).filter(|c| c.is_control());
+        for c in controls.filter(|c| *c != '\0') {
+            let code = u32::from(c);
+            let text = table(&rows(&format!(
+                "name: \"a\\U{code:08x}b\"\nenv: {{set: {{A: \"\\U{code:08x}\"}}}}\nsandbox: {{deny_paths: [\"/a\\U{code:08x}\"]}}\n"
+            )));
+            assert!(
+                !text.contains(|c: char| c.is_control() && c != '\n'),
+                "{text:?}"
+            );
+            assert_eq!(
+                text.lines().count(),
+                rows("name: x\nenv: {set: {A: x}}\n").len() + 1
+            );
+        }
+        let text = table(&rows("name: \"\\u009b2J\"\n"));
+        assert!(text.contains(r#""\u009b2J""#), "{text:?}");
     }
 
     #[test]

@@ -81,3 +81,34 @@ fn bombs_end() {
     assert!(!feed("- ".repeat(30_000).into_bytes()));
     assert!(!feed(vec![b'a'; 1 << 20]));
 }
+
+/// PR-36: also what the parser itself has no place for.
+#[test]
+fn every_refusal_has_a_line_and_a_column() {
+    let mut bomb = String::from("a0: &a0 [x, x]\n");
+    for i in 1..20 {
+        bomb += &format!("a{i}: &a{i} [*a{0}, *a{0}]\n", i - 1);
+    }
+    for (text, place) in [
+        (bomb.as_str(), "1:1: repetition limit"),
+        ("tier: strict\n---\ntier: loose\n", "3:1: a second document"),
+        ("---\n---\n", "3:1: a second document"),
+        ("tier: strict\n--- [\n", ""),
+        ("[", ""),
+        ("a: [b", ""),
+        ("\"", ""),
+        ("*a", ""),
+        ("%YAML 9", ""),
+        ("- a\n", ""),
+        ("7", ""),
+        ("\u{7f}", ""),
+    ] {
+        let source = Source::file("p.yaml", text.into()).unwrap();
+        let error = load(source, &mut Context::new(Path::new("/home/me"))).unwrap_err();
+        let rest = error.message.strip_prefix("p.yaml:").unwrap();
+        assert!(rest.starts_with(place), "{error:?}");
+        let numbers: Vec<&str> = rest.splitn(3, ':').collect();
+        let number = |text: &str| text.parse::<usize>().is_ok_and(|n| n > 0);
+        assert!(number(numbers[0]) && number(numbers[1]), "{error:?}");
+    }
+}

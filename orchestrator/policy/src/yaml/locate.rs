@@ -86,6 +86,19 @@ pub fn locate(text: &str, path: &Path) -> Option<Place> {
     })
 }
 
+/// Where the second document of `text` stands, if there is one.
+///
+/// The parser says no place when it refuses such a text.
+#[must_use]
+pub fn second_document(text: &str) -> Option<Place> {
+    let second = serde_yaml::Deserializer::from_str(text).nth(1)?;
+    let at = Walk { rest: &[] }.deserialize(second).err()?.location()?;
+    Some(Place {
+        line: at.line(),
+        column: at.column(),
+    })
+}
+
 /// No YAML error contains this, so a real syntax error is not taken for a hit.
 const FOUND: &str = "\u{1}found\u{1}";
 
@@ -212,6 +225,18 @@ mod tests {
             assert_eq!(at(text, &path), None, "{path}");
         }
         assert_eq!(at("a: [", &Path::of("b")), None);
+    }
+
+    #[test]
+    fn a_second_document_is_found() {
+        let at = |text: &str| second_document(text).map(|p| (p.line, p.column));
+        assert_eq!(at("a: 1\n---\nb: 2\n"), Some((3, 1)));
+        assert_eq!(at("a: 1\n---\n# c\n\n  - b\n"), Some((5, 3)));
+        assert_eq!(at("a: 1\n---\n- [\n"), Some((3, 1)));
+        for text in ["", "a: 1\n", "---\na: 1\n", "a: 1\n...\n"] {
+            assert_eq!(at(text), None, "{text:?}");
+        }
+        assert!(at("a: 1\n---\n").is_some() && at("---\n---\n---\n").is_some());
     }
 
     #[test]
