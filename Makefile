@@ -83,6 +83,11 @@ test-vm: setup-vm ## the suite on emulated machines with cgroup v2 alone (VM=lim
 	for guest in $(or $(GUESTS),plain systemd); do tests/vm/run $$guest $(VM) || status=1; done; \
 	exit $$status
 
+.PHONY: fuzz
+fuzz: ## fuzz what reads hostile bytes, 60 s for each target (FUZZ=wire, FUZZ_SECONDS=600)
+	@tests/setup build fuzz
+	@tests/fuzz run $(FUZZ)
+
 .PHONY: lint
 lint: ## formatting, clippy, dependencies, docs, file sizes, shell scripts
 	@tests/lint
