@@ -4,8 +4,8 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 
 use orch_wire::rootfs::IdMap;
-use rustix::fs::{CWD, Mode, OFlags, openat};
 
+use crate::holder;
 use crate::syscall::check;
 
 /// A user namespace with this map. Nothing ever runs in it: the process that
@@ -38,47 +38,25 @@ fn identity(file: &str) -> io::Result<String> {
 }
 
 fn with_maps(uids: &str, gids: &str) -> io::Result<OwnedFd> {
-    // SAFETY: without CLONE_VM and with a null stack this is a plain fork of a
-    // single-threaded process.
-    let pid = check(unsafe {
-        libc::syscall(
-            libc::SYS_clone,
-            libc::CLONE_NEWUSER | libc::SIGCHLD,
-            0,
-            0,
-            0,
-            0,
-        )
-    })?;
-    if pid == 0 {
-        loop {
-            // SAFETY: waits for the SIGKILL below, or for the death of the parent.
-            unsafe {
-                libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL, 0, 0, 0);
-                libc::pause();
-            }
-        }
-    }
-    let result = mapped(pid, uids, gids);
-    if let Ok(pid) = libc::pid_t::try_from(pid) {
-        // SAFETY: the child is ours and not reaped yet.
-        unsafe {
-            libc::kill(pid, libc::SIGKILL);
-            libc::waitpid(pid, std::ptr::null_mut(), 0);
-        }
-    }
-    result
-}
-
-fn mapped(pid: i64, uids: &str, gids: &str) -> io::Result<OwnedFd> {
-    std::fs::write(format!("/proc/{pid}/uid_map"), uids)?;
-    std::fs::write(format!("/proc/{pid}/gid_map"), gids)?;
-    Ok(openat(
-        CWD,
-        format!("/proc/{pid}/ns/user"),
-        OFlags::RDONLY | OFlags::CLOEXEC,
-        Mode::empty(),
-    )?)
+    let fork = || {
+        // SAFETY: without CLONE_VM and with a null stack this is a plain fork of a
+        // single-threaded process.
+        let pid = check(unsafe {
+            libc::syscall(
+                libc::SYS_clone,
+                libc::CLONE_NEWUSER | libc::SIGCHLD,
+                0,
+                0,
+                0,
+                0,
+            )
+        })?;
+        i32::try_from(pid).map_err(io::Error::other)
+    };
+    holder::hold(fork, "user", |pid| {
+        std::fs::write(format!("/proc/{pid}/uid_map"), uids)?;
+        std::fs::write(format!("/proc/{pid}/gid_map"), gids)
+    })
 }
 
 /// Layout of `struct mount_attr`.

@@ -6,13 +6,15 @@
 //!
 //! - [`serve`]: takes requests and answers them.
 //! - [`worker`]: one forked process that makes one container with libcontainer.
-//! - [`rootfs`], [`idmap`]: what a container's root is put together from.
+//! - [`rootfs`], [`idmap`]: what a container's root is put together from; [`holder`]:
+//!   namespaces that nothing runs in.
 //! - [`cgroup`]: control groups of execs, v1 and v2; [`orphan`]: those nobody owns.
 //! - [`process`]: pidfds, killing and waiting.
 //! - [`rootless`]: becoming root of a user namespace, where it is not root.
 
 mod cgroup;
 mod failure;
+mod holder;
 mod idmap;
 mod orphan;
 mod process;

@@ -26,9 +26,8 @@ pub fn sweep(cgroups: &Cgroups, locks: &Path) {
         };
         // The lock is held while its group is removed, and released with the file.
         if let Some(_held) = lock(locks, number) {
-            for exec in cgroups.execs(&name) {
-                cgroups.kill(&name, exec);
-            }
+            // On version 2 the guest has a group here as well, and may be about to end.
+            cgroups.kill_all(&name);
             cgroups.remove_all(&name, &[]);
         }
     }

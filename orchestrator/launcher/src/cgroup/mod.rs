@@ -168,10 +168,16 @@ impl Cgroups {
         names
     }
 
-    /// Execs of one container that have groups here.
-    pub fn execs(&self, id: &str) -> Vec<u32> {
+    /// Kills every process of a container that nobody owns any more.
+    pub fn kill_all(&self, id: &str) {
+        if let Self::V2(tree) = self {
+            tree.kill_all(id);
+            return;
+        }
         let names = self.directories_below(Some(id));
-        names.iter().filter_map(|name| name.parse().ok()).collect()
+        for exec in names.iter().filter_map(|name| name.parse().ok()) {
+            self.kill(id, exec);
+        }
     }
 
     /// Removes what the container had; gives what is left, as paths.

@@ -20,6 +20,7 @@ use super::{
     remove_tree, write,
 };
 use crate::failure::During;
+use crate::holder;
 use crate::rootless::Privilege;
 use crate::syscall::check;
 
@@ -126,10 +127,12 @@ impl Tree {
     }
 
     pub fn kill(&self, id: &str, exec: u32) -> bool {
-        let group = self.group(id, exec);
-        // Takes the whole tree at once (Linux 5.14); what is left is waited for.
-        let _ = std::fs::write(group.join("cgroup.kill"), "1");
-        kill::until_empty(&group)
+        kill_tree(&self.group(id, exec))
+    }
+
+    /// The execs of a container and its guest.
+    pub fn kill_all(&self, id: &str) -> bool {
+        kill_tree(&self.base().join(id))
     }
 
     pub fn remove(&self, id: &str, exec: u32) -> bool {
@@ -144,35 +147,17 @@ impl Tree {
     }
 }
 
+/// Takes the whole tree at once (Linux 5.14); what is left is waited for.
+fn kill_tree(group: &Path) -> bool {
+    let _ = std::fs::write(group.join("cgroup.kill"), "1");
+    kill::until_empty(group)
+}
+
 /// A cgroup namespace whose root is `container`: made by a child that is cloned
 /// into that group and gone again before any controller is switched on in it.
 fn namespace(container: &Path) -> io::Result<OwnedFd> {
     let group = directory(container)?;
-    let pid = fork_into(&group)?;
-    if pid == 0 {
-        loop {
-            // SAFETY: plain numbers; waits for the SIGKILL below.
-            unsafe {
-                libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL, 0, 0, 0);
-                libc::pause();
-            }
-        }
-    }
-    let opened = open_namespace(pid);
-    // SAFETY: the child is ours and not reaped yet.
-    unsafe {
-        libc::kill(pid, libc::SIGKILL);
-        libc::waitpid(pid, std::ptr::null_mut(), 0);
-    }
-    opened
-}
-
-fn open_namespace(pid: i32) -> io::Result<OwnedFd> {
-    Ok(open(
-        format!("/proc/{pid}/ns/cgroup"),
-        OFlags::RDONLY | OFlags::CLOEXEC,
-        Mode::empty(),
-    )?)
+    holder::hold(|| fork_into(&group), "cgroup", |_| Ok(()))
 }
 
 /// fork(2) whose child starts in this group and in a cgroup namespace that has
