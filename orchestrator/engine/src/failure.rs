@@ -6,6 +6,8 @@ use orch_policy::{Code, Error};
 use orch_wire::WireError;
 use orch_wire::launch::Failure;
 
+use crate::outer;
+
 /// errno values that say: the host has run out of something.
 const EXHAUSTED: &[i32] = &[
     libc::ENOSPC,
@@ -53,16 +55,18 @@ pub fn launcher(failure: &Failure) -> Error {
         Some(libc::ENODEV) if failure.step.starts_with("keep the limit of ") => {
             (Code::LimitUnavailable, DELEGATE)
         }
-        Some(libc::EACCES | libc::EPERM | libc::EROFS)
-            if failure.step.contains("control group") =>
-        {
-            (
-                Code::CgroupFailed,
-                "start it in a group that is delegated to this user: \
+        Some(libc::EROFS) if failure.step.contains("control group") => (
+            Code::CgroupFailed,
+            "control groups are mounted read-only here: in a container give --privileged, or as \
+             root in it: mount -o remount,rw,bind /sys/fs/cgroup (on version 1 each directory \
+             below it), with --cgroupns=private",
+        ),
+        Some(libc::EACCES | libc::EPERM) if failure.step.contains("control group") => (
+            Code::CgroupFailed,
+            "start it in a group that is delegated to this user: \
                  `systemd-run --user --scope -p Delegate=yes orch …` (for root without --user), \
                  or Delegate=yes in the service that starts it",
-            )
-        }
+        ),
         Some(libc::EBUSY) if failure.step.contains("control group") => (
             Code::CgroupFailed,
             "other processes keep starting in this group, or are there that cannot be moved; \
@@ -90,7 +94,18 @@ pub fn launcher(failure: &Failure) -> Error {
             "run `orch doctor`; if it finds nothing, report this with the cause",
         ),
     };
-    Error::new(code, format!("cannot {}", failure.step), remediation).because(&failure.cause)
+    let error = Error::new(code, format!("cannot {}", failure.step), remediation);
+    let outer = (code == Code::HostUnsupported && failure.errno == Some(libc::EPERM))
+        .then(outer::explain)
+        .flatten();
+    match outer {
+        Some(remediation) => Error {
+            remediation,
+            ..error
+        },
+        None => error,
+    }
+    .because(&failure.cause)
 }
 
 /// What the kernel said to the engine itself.

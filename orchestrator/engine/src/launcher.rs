@@ -19,6 +19,17 @@ use crate::patience::{PATIENCE, await_answer};
 use crate::state::StateDir;
 use crate::{failure, rootless, sealed};
 
+/// How far a launcher that is not root has come.
+#[derive(Debug)]
+enum Entered {
+    /// It has made its user namespace, and nothing has been asked of it yet.
+    Fresh,
+    /// Its ids are mapped for tasks with these.
+    With((u32, u32)),
+    /// It could not become root of its namespace.
+    Failed,
+}
+
 /// One launcher and what is needed to use it.
 #[derive(Debug)]
 pub struct Engine {
@@ -28,9 +39,8 @@ pub struct Engine {
     state: StateDir,
     /// Whether the container that ends next is the last one.
     last: bool,
-    /// Only where the launcher is not root: its program, to start another one, and
-    /// the ids of the task that its map was made for.
-    rootless: Option<(OwnedFd, Option<(u32, u32)>)>,
+    /// Only where the launcher is not root: its program, to start another one.
+    rootless: Option<(OwnedFd, Entered)>,
     /// How long starting took, and when it was done; told with the first task.
     started: Cell<Option<(Duration, Instant)>>,
 }
@@ -53,7 +63,7 @@ impl Engine {
         Ok(Self {
             channel: Some(Channel::new(ours)),
             process,
-            rootless: rootless::needed().then_some((program, None)),
+            rootless: rootless::needed().then_some((program, Entered::Fresh)),
             guest,
             state: state.clone(),
             last: false,
@@ -68,12 +78,17 @@ impl Engine {
     /// # Errors
     /// What this host does not let its users do, by name.
     pub fn enter(&mut self, uid: u32, gid: u32) -> Result<(), Error> {
-        let (program, entered) = match &self.rootless {
-            None => return Ok(()),
-            Some((_, Some(ids))) if *ids == (uid, gid) => return Ok(()),
-            Some((program, entered)) => (program, *entered),
+        let Some((program, entered)) = &mut self.rootless else {
+            return Ok(());
         };
-        if entered.is_some() {
+        let fresh = match entered {
+            Entered::With(ids) if *ids == (uid, gid) => return Ok(()),
+            Entered::Fresh => true,
+            Entered::With(_) | Entered::Failed => false,
+        };
+        // Whatever goes wrong from here on has used this launcher up.
+        *entered = Entered::Failed;
+        if !fresh {
             let (ours, theirs) = pair()?;
             let process = spawn(program, theirs)?;
             self.end();
@@ -85,8 +100,8 @@ impl Engine {
         let entered = self.ask(&Request::Enter { locks });
         match (unshared, entered.map_err(rootless::explain)?) {
             ((Reply::Unshared, _), (Reply::Entered, _)) => {
-                if let Some((_, ids)) = &mut self.rootless {
-                    *ids = Some((uid, gid));
+                if let Some((_, entered)) = &mut self.rootless {
+                    *entered = Entered::With((uid, gid));
                 }
                 Ok(())
             }

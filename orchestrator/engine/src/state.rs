@@ -1,5 +1,6 @@
 //! What is kept on the host: a directory that only its owner can enter.
 
+use std::ffi::OsString;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
@@ -12,18 +13,18 @@ pub struct StateDir {
 }
 
 impl StateDir {
-    /// `$ORCH_STATE_DIR`, else `/run/orch` for root, else below `$XDG_RUNTIME_DIR`.
+    /// `$ORCH_STATE_DIR`, else `/run/orch` for root, and for others below
+    /// `$XDG_RUNTIME_DIR`, `$XDG_STATE_HOME` or `~/.local/state`, whichever there is
+    /// (XDG Base Directory Specification).
     #[must_use]
     pub fn default_path() -> PathBuf {
         if let Some(path) = std::env::var_os("ORCH_STATE_DIR") {
             return path.into();
         }
-        match std::env::var_os("XDG_RUNTIME_DIR") {
-            Some(runtime) if !rustix::process::geteuid().is_root() => {
-                Path::new(&runtime).join("orch")
-            }
-            _ => "/run/orch".into(),
+        if rustix::process::geteuid().is_root() {
+            return "/run/orch".into();
         }
+        of_a_user(|name| std::env::var_os(name)).unwrap_or_else(|| "/run/orch".into())
     }
 
     /// Opens the directory, making it where it is missing.
@@ -68,5 +69,42 @@ impl StateDir {
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
+    }
+}
+
+/// Without a session (cron, a service, a container) there is no runtime directory.
+fn of_a_user(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+    let absolute = |name: &str| {
+        let path = variable(name).map(PathBuf::from)?;
+        path.is_absolute().then_some(path)
+    };
+    absolute("XDG_RUNTIME_DIR")
+        .or_else(|| absolute("XDG_STATE_HOME"))
+        .or_else(|| Some(absolute("HOME")?.join(".local/state")))
+        .map(|directory| directory.join("orch"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_user_without_a_session_has_a_place_as_well() {
+        let given = |have: &'static [(&str, &str)]| {
+            of_a_user(move |name| {
+                let found = have.iter().find(|(other, _)| *other == name)?;
+                Some(OsString::from(found.1))
+            })
+        };
+        let all = &[("XDG_RUNTIME_DIR", "/run/user/1"), ("HOME", "/home/me")];
+        assert_eq!(given(all), Some("/run/user/1/orch".into()));
+        let state = &[("XDG_STATE_HOME", "/s"), ("HOME", "/home/me")];
+        assert_eq!(given(state), Some("/s/orch".into()));
+        assert_eq!(
+            given(&[("HOME", "/home/me")]),
+            Some("/home/me/.local/state/orch".into())
+        );
+        assert_eq!(given(&[("XDG_RUNTIME_DIR", "relative")]), None);
+        assert_eq!(given(&[]), None);
     }
 }

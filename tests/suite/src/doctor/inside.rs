@@ -2,7 +2,7 @@
 //! named, and with that given every tier is kept (OP-01).
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 
 use serde_json::{Value, json};
 
@@ -11,17 +11,13 @@ use crate::harness::{Test, Verdict, test};
 use crate::rig::place::{self, Place};
 use crate::rig::{Result, at, ensure};
 
-/// What orch needs; Docker gives all but the last two by default, runc nearly none.
-const NEEDED: [&str; 10] = [
+/// What orch needs; Docker gives all but the last one by default, runc nearly none.
+const NEEDED: [&str; 6] = [
     "CAP_CHOWN",
     "CAP_DAC_OVERRIDE",
-    "CAP_FOWNER",
     "CAP_KILL",
     "CAP_SETGID",
     "CAP_SETUID",
-    "CAP_SETPCAP",
-    "CAP_SYS_CHROOT",
-    "CAP_NET_ADMIN",
     "CAP_SYS_ADMIN",
 ];
 
@@ -31,6 +27,9 @@ pub fn tests() -> Vec<Test> {
         test("doctor::inside::with_what_is_needed_op01", || run(with_all)),
         test("doctor::inside::read_only_groups_h18", || {
             run(closed_groups)
+        }),
+        test("doctor::inside::a_run_names_the_control_op01", || {
+            run(tasks)
         }),
     ]
 }
@@ -103,18 +102,40 @@ impl Bundle {
         Ok(Some(Self { place, config }))
     }
 
-    /// What doctor says in there with this configuration.
-    fn doctor(&self, config: &Value) -> Result<Said> {
+    /// Runs this configuration.
+    fn start(&self, config: &Value) -> Result<Output> {
         let file = self.place.path().join("config.json");
         std::fs::write(&file, config.to_string()).map_err(at(file.display()))?;
         let id = self.place.path().file_name().unwrap_or_default();
-        let output = Command::new("runc")
+        Command::new("runc")
             .args(["run", "--bundle"])
             .arg(self.place.path())
             .arg(id)
             .stdin(Stdio::null())
             .output()
-            .map_err(at("runc"))?;
+            .map_err(at("runc"))
+    }
+
+    /// Runs a task of tier strict in there; what orch said, and whether it ran.
+    fn task(&self, config: &Value) -> Result<(bool, String)> {
+        let mut config = config.clone();
+        config["process"]["args"] = json!([
+            "/orch",
+            "run",
+            "--profile",
+            "strict",
+            "--",
+            "echo",
+            "it ran"
+        ]);
+        let output = self.start(&config)?;
+        let ran = String::from_utf8_lossy(&output.stdout).contains("it ran");
+        Ok((ran, String::from_utf8_lossy(&output.stderr).into_owned()))
+    }
+
+    /// What doctor says in there with this configuration.
+    fn doctor(&self, config: &Value) -> Result<Said> {
+        let output = self.start(config)?;
         let document = serde_json::from_slice(&output.stdout).map_err(|e| {
             let said = String::from_utf8_lossy(&output.stderr).into_owned();
             format!("{e}; {:?}; {said}", output.status)
@@ -148,7 +169,7 @@ fn by_default(made: &Bundle) -> Result<()> {
     let said = made.doctor(&made.config)?;
     ensure(said.code == 3, || format!("exit code {}", said.code))?;
     has(&said, "outer container", "warn", "--cap-add SYS_ADMIN")?;
-    has(&said, "privileges", "missing", "NET_ADMIN")?;
+    has(&said, "privileges", "missing", "SYS_ADMIN")?;
     has(&said, "privileges", "missing", "--cap-add SYS_ADMIN")?;
     has(&said, "namespaces", "missing", "mnt (EPERM)")?;
     has(&said, "groups can be made", "missing", "cannot be written")?;
@@ -174,4 +195,35 @@ fn closed_groups(made: &Bundle) -> Result<()> {
     has(&said, "groups can be made", "missing", "cannot be written")?;
     has(&said, "privileges", "ok", "")?;
     ensure(said.code == 3, || format!("exit code {}", said.code))
+}
+
+/// `orch run` itself says which control is missing, and how to give it.
+fn tasks(made: &Bundle) -> Result<()> {
+    let (ran, said) = made.task(&made.opened())?;
+    ensure(ran, || format!("the control did not run: {said}"))?;
+
+    let mut closed = made.opened();
+    closed["mounts"] = made.config["mounts"].clone();
+    let mut filtered = made.opened();
+    filtered["linux"]["seccomp"] = json!({
+        "defaultAction": "SCMP_ACT_ALLOW",
+        "syscalls": [{ "names": ["unshare"], "action": "SCMP_ACT_ERRNO", "errnoRet": 1 }],
+    });
+    let mut nameless = made.opened();
+    for set in ["bounding", "effective", "permitted"] {
+        let without = NEEDED.iter().filter(|name| **name != "CAP_SETGID");
+        nameless["process"]["capabilities"][set] = without.copied().collect();
+    }
+    for (config, words) in [
+        (&made.config, "--cap-add SYS_ADMIN"),
+        (&closed, "mount -o remount,rw,bind /sys/fs/cgroup"),
+        (&filtered, "--security-opt seccomp=unconfined"),
+        (&nameless, "--cap-add SETGID"),
+    ] {
+        let (ran, said) = made.task(config)?;
+        ensure(!ran && said.contains(words), || {
+            format!("no word of {words}: {said}")
+        })?;
+    }
+    Ok(())
 }
