@@ -6,7 +6,8 @@ use std::os::unix::fs::MetadataExt;
 use crate::call::{Call, Ended, ensure};
 use crate::harness::{Test, Verdict, test};
 use crate::left;
-use crate::user::{Delegated, UID, User};
+use crate::place::Place;
+use crate::user::{self, Delegated, UID, User};
 
 pub fn tests() -> Vec<Test> {
     vec![
@@ -33,6 +34,7 @@ pub fn tests() -> Vec<Test> {
             "rootless::where_the_host_allows_no_user_namespaces",
             switched_off,
         ),
+        test("rootless::doctor_says_which_tiers_op01", doctor),
         test("rootless::controls_are_those_of_root", controls),
     ]
 }
@@ -390,6 +392,46 @@ fn controls() -> Result<Verdict, String> {
                 user.out()
             );
         }
+        Ok(Verdict::Held)
+    })
+}
+
+/// Exit code 1: all but strict; 0: every tier; 3: none.
+fn doctor() -> Result<Verdict, String> {
+    let ask = |change: &dyn Fn(User) -> User| {
+        let place = Place::new()?;
+        let state = place.join("state");
+        std::fs::create_dir(&state)
+            .and_then(|()| {
+                use std::os::unix::fs::PermissionsExt;
+                std::fs::set_permissions(&state, std::fs::Permissions::from_mode(0o700))
+            })
+            .map_err(|e| e.to_string())?;
+        let mut command = std::process::Command::new(user::program()?);
+        command
+            .args(["doctor", "--format", "json"])
+            .env("ORCH_STATE_DIR", &state)
+            .current_dir("/");
+        let output = change(User::new(left::first_id(&state)))
+            .starts(&mut command, &place)
+            .and_then(|()| command.output())
+            .map_err(|e| e.to_string())?;
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        Ok::<_, String>((output.status.code().unwrap_or(-1), said))
+    };
+    let (code, said) = ask(&|user| user)?;
+    ensure!(
+        code == 1 && said.contains("not delegated to this user") && said.contains("Delegate=yes"),
+        "without a group: {code} {said}"
+    );
+    let (code, said) = ask(&|user| user.file("/etc/subuid", "", 0o644))?;
+    ensure!(
+        code == 3 && said.contains("usermod --add-subuids"),
+        "without ids: {code} {said}"
+    );
+    in_subtree(CONTROLLERS, |there| {
+        let (code, said) = ask(there)?;
+        ensure!(code == 0, "in a group: {code} {said}");
         Ok(Verdict::Held)
     })
 }

@@ -26,13 +26,9 @@ const CALLS: &[(&str, i64)] = &[
 const CAPABILITIES: &[(&str, libc::c_ulong)] = &[
     ("CHOWN", 0),
     ("DAC_OVERRIDE", 1),
-    ("FOWNER", 3),
     ("KILL", 5),
     ("SETGID", 6),
     ("SETUID", 7),
-    ("SETPCAP", 8),
-    ("NET_ADMIN", 12),
-    ("SYS_CHROOT", 18),
     ("SYS_ADMIN", 21),
 ];
 

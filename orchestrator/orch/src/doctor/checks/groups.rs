@@ -103,6 +103,18 @@ fn delegation(facts: &Facts) -> Check {
         );
     }
     let closed = places(|hierarchy| !hierarchy.writable);
+    if !closed.is_empty() && !facts.is_root() {
+        return Check::missing(
+            subject,
+            format!("not delegated to this user: {closed}"),
+            "strict is refused; loose and standard do not limit memory, processes and CPU, and \
+             say so",
+            "systemd-run --user --scope -p Delegate=yes -- orch run ..., or what docs/rootless.md \
+             says for hosts without systemd",
+        )
+        .losing(vec!["strict"])
+        .by(By::Tried);
+    }
     if !closed.is_empty() {
         return refused(
             format!("cannot be written: {closed}"),

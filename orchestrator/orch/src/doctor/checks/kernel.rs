@@ -8,16 +8,13 @@ use crate::doctor::facts::{Facts, File};
 const FLOOR: (u32, u32) = (5, 15);
 
 /// Capabilities that making a sandbox takes: number (`linux/capability.h`) and name.
-pub const CAPABILITIES: [(u32, &str); 10] = [
+/// Those that a container's own user namespace gives are not among them.
+pub const CAPABILITIES: [(u32, &str); 6] = [
     (0, "CHOWN"),
     (1, "DAC_OVERRIDE"),
-    (3, "FOWNER"),
     (5, "KILL"),
     (6, "SETGID"),
     (7, "SETUID"),
-    (8, "SETPCAP"),
-    (12, "NET_ADMIN"),
-    (18, "SYS_CHROOT"),
     (21, "SYS_ADMIN"),
 ];
 
@@ -61,11 +58,15 @@ fn privileges(facts: &Facts) -> Check {
             Some(uid) => format!("user {uid}"),
             None => "not known".to_owned(),
         };
+        if super::rootless::ready(facts) {
+            let found = format!("{found}, as root of a user namespace (docs/rootless.md)");
+            return Check::ok(subject, found);
+        }
         return Check::missing(
             subject,
             found,
-            "nothing can be run: orch needs root",
-            "sudo orch doctor",
+            "nothing can be run: there is neither root nor a user namespace with ids of its own",
+            "what `unprivileged user namespaces` and `rootless tools` name, or sudo orch doctor",
         );
     }
     let give: Vec<String> = lacking

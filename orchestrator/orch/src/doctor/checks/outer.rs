@@ -7,7 +7,7 @@ use crate::doctor::facts::{Facts, File};
 
 /// What Docker and podman keep away by default and orch needs; each line says what of it
 /// is missing. With this a container of runc keeps every tier (`tests/suite`).
-const OPEN: &str = "--cap-add SYS_ADMIN --cap-add NET_ADMIN --security-opt seccomp=unconfined \
+const OPEN: &str = "--cap-add SYS_ADMIN --security-opt seccomp=unconfined \
                     --security-opt apparmor=unconfined --ulimit nofile=8192 and a /sys/fs/cgroup \
                     that can be written; or --privileged";
 

@@ -1,7 +1,7 @@
-//! What there is for users other than root. Nothing of it concerns root, and orch
-//! needs root today: it is told so that nobody has to look for it.
+//! What there is for users other than root (docs/rootless.md). Nothing of it concerns
+//! root, who is told so that nobody has to look for it.
 
-use crate::doctor::check::{Check, Subject};
+use crate::doctor::check::{Check, State, Subject};
 use crate::doctor::facts::{Facts, File};
 
 /// Ids of one container.
@@ -11,6 +11,11 @@ const NOT_ROOT: &str = "concerns users other than root";
 
 pub fn checks(facts: &Facts) -> Vec<Check> {
     vec![unprivileged(facts), tools(facts)]
+}
+
+/// Whether a user who is not root can have containers.
+pub fn ready(facts: &Facts) -> bool {
+    checks(facts).iter().all(|check| check.state == State::Ok)
 }
 
 /// Debian's and Ubuntu's switches, and the one of every kernel.

@@ -46,6 +46,7 @@ impl Groups {
     pub fn read(mountinfo: &str) -> Self {
         let mut found = Self::parse(mountinfo);
         let legacy = found.legacy();
+        let own = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
         for hierarchy in &mut found.0 {
             if hierarchy.unified && !legacy {
                 // Where the launcher would make its groups, not where it could not.
@@ -53,6 +54,9 @@ impl Groups {
                     Some(group) => hierarchy.point = group.display().to_string(),
                     None => hierarchy.nobodys = true,
                 }
+            }
+            if !hierarchy.unified {
+                hierarchy.enter(&own);
             }
             hierarchy.look();
         }
@@ -110,6 +114,26 @@ impl Hierarchy {
     /// Whether it has a controller.
     pub fn has(&self, controller: &str) -> bool {
         self.controllers.iter().any(|name| name == controller)
+    }
+
+    /// Goes to this process's own group, below which orch makes its groups: in a
+    /// subtree that somebody has given away that is not the root (proc_pid_cgroup(5)).
+    fn enter(&mut self, own: &str) {
+        let path = own.lines().find_map(|line| {
+            let mut fields = line.splitn(3, ':').skip(1);
+            let (names, path) = (fields.next()?, fields.next()?);
+            let here = names.split(',').any(|name| self.has(name));
+            here.then(|| path.trim_start_matches('/'))
+        });
+        // Inside a container the mount may show that group as its root.
+        let group = path.map(|path| Path::new(&self.point).join(path));
+        if let Some(group) = group.filter(|group| group.is_dir()) {
+            self.point = group
+                .components()
+                .collect::<PathBuf>()
+                .display()
+                .to_string();
+        }
     }
 
     fn look(&mut self) {
