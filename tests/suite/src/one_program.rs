@@ -8,6 +8,10 @@ use crate::place::Place;
 pub fn tests() -> Vec<Test> {
     vec![
         test("one_program::python_is_refused_what_the_row_names", refused),
+        test(
+            "one_program::no_way_leads_to_a_socket_of_the_host",
+            host_socket,
+        ),
         test("one_program::python_works_otherwise", works),
         test("one_program::no_way_leads_to_a_second_exec", second_exec),
         test("one_program::the_very_first_step_cannot_exec", at_once),
@@ -124,6 +128,52 @@ print(open('/tmp/out/n.json').read(), sys.executable)
         ensure!(
             ended.code() == 0 && ended.out().starts_with("{\"n\": 7} /"),
             "{profile}: {ended:?}"
+        );
+    }
+    Ok(Verdict::Held)
+}
+
+/// No socket has to be made, bound or connected to send to one that is in a folder.
+fn host_socket() -> Result<Verdict, String> {
+    use std::os::unix::fs::PermissionsExt;
+    let tries = [1, 2, 3, 5].map(|kind| {
+        let one = format!("socket.socketpair(socket.AF_UNIX, {kind})[0]");
+        (
+            format!("kind_{kind}"),
+            format!("{one}.sendto(b'sent', '/data/socket')"),
+        )
+    });
+    let tries: Vec<_> = tries
+        .iter()
+        .map(|(n, w)| (n.as_str(), w.as_str()))
+        .collect();
+    for (profile, expected) in [("strict", 2), ("python", 0)] {
+        let place = Place::new()?;
+        let path = place.join("socket");
+        let socket = std::os::unix::net::UnixDatagram::bind(&path)
+            .and_then(|socket| socket.set_nonblocking(true).map(|()| socket))
+            .and_then(|socket| {
+                let all = std::fs::Permissions::from_mode(0o777);
+                std::fs::set_permissions(&path, all)?;
+                for path in [place.path(), &path] {
+                    std::os::unix::fs::chown(path, Some(4321), Some(4321))?;
+                }
+                Ok(socket)
+            })
+            .map_err(|e| format!("a socket of the host: {e}"))?;
+        let ended = Call::new(profile)?
+            .mount(place.path(), ":/data")
+            .cmd(["python3", "-"])
+            .input(Input::Bytes(attempts(&tries).into()))
+            .run()?;
+        let came = std::iter::from_fn(|| socket.recv(&mut [0; 8]).ok()).count();
+        ensure!(ended.code() == 0, "{profile}: {ended:?}");
+        // Datagrams, and raw ones, which are the same (the control).
+        ensure!(came == expected, "{profile}: {came} came: {ended:?}");
+        let refused = ended.out().matches("PermissionError 13").count();
+        ensure!(
+            refused == 2 - expected,
+            "{profile}: refused otherwise: {ended:?}"
         );
     }
     Ok(Verdict::Held)

@@ -86,6 +86,33 @@ fn no_descriptor_sends_a_signal_to_another_owner() {
     }
 }
 
+/// A pair of datagram sockets could send to any path (unix(7)).
+#[test]
+fn pairs_of_sockets_reach_only_each_other() {
+    for kind in [
+        0,
+        2,
+        3,
+        4,
+        6,
+        10,
+        0xf,
+        2 | 0o4000,
+        2 | 0o2_000_000,
+        1 << 32 | 2,
+    ] {
+        assert_eq!(python("socketpair", &[1, kind, 0]), EACCES, "{kind:#x}");
+    }
+    for kind in [1, 5, 1 | 0o4000 | 0o2_000_000, 5 | 0o2_000_000] {
+        assert_eq!(python("socketpair", &[1, kind, 0]), Allow, "{kind:#x}");
+    }
+    assert_eq!(
+        ask(task(Tier::Strict), "socketpair", &[1, 2, 0]),
+        Allow,
+        "the control"
+    );
+}
+
 /// What one program needs: files, memory, threads, event loops, own pipes.
 #[test]
 fn what_an_interpreter_needs_is_left() {
