@@ -11,10 +11,10 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
 use crate::cgroup::{Cgroups, Joined};
 use crate::failure::During;
-use crate::process;
 use crate::rootless::{self, Privilege};
 use crate::syscall::check;
 use crate::worker;
+use crate::{orphan, process};
 
 /// Number, within a container's range, of the lease's PID 1.
 const LEASE_ID: u32 = 65_535;
@@ -58,8 +58,7 @@ pub fn run() -> io::Result<()> {
     let locks = locks.unwrap_or_else(|| range::LOCKS.into());
     let mut launcher = Launcher {
         privilege,
-        cgroups: Cgroups::discover(privilege)
-            .inspect(|cgroups| crate::orphan::sweep(cgroups, &locks)),
+        cgroups: Cgroups::discover(privilege).inspect(|cgroups| orphan::sweep(cgroups, &locks)),
         containers: HashMap::new(),
     };
     let served = loop {
@@ -207,7 +206,8 @@ impl Launcher {
             return Err(io::Error::from_raw_os_error(libc::EINVAL))
                 .during(|| "read the request".to_owned());
         };
-        match self.fork_worker(create, &program, control, &sources, daemon) {
+        let group = group_name(create, &range).during(|| "look at the lock".to_owned())?;
+        match self.fork_worker(create, &group, &program, control, &sources, daemon) {
             Ok(made) => {
                 self.containers.insert(
                     create.id.clone(),
@@ -215,7 +215,7 @@ impl Launcher {
                         guest: made.guest,
                         pid: made.pid,
                         host_id: create.host_id,
-                        group: group_name(create),
+                        group,
                         execs: create.first.iter().map(|(exec, _)| *exec).collect(),
                         _range: range,
                     },
@@ -224,7 +224,7 @@ impl Launcher {
             }
             Err(failure) => {
                 if let Ok(cgroups) = &self.cgroups {
-                    cgroups.remove_all(&group_name(create), &[]);
+                    cgroups.remove_all(&group, &[]);
                 }
                 Err(failure)
             }
@@ -236,6 +236,7 @@ impl Launcher {
     fn fork_worker(
         &self,
         create: &Create,
+        group: &str,
         program: &OwnedFd,
         control: OwnedFd,
         sources: &[OwnedFd],
@@ -244,8 +245,7 @@ impl Launcher {
         let during = || "fork a worker".to_owned();
         let cgroups = self.cgroups.as_ref().map_err(Clone::clone)?;
         let lease_uid = create.host_id + LEASE_ID;
-        let group = group_name(create);
-        let nest = cgroups.prepare(&group, lease_uid)?;
+        let nest = cgroups.prepare(group, lease_uid)?;
         let (ours, theirs) = socketpair(
             AddressFamily::UNIX,
             SocketType::STREAM,
@@ -274,7 +274,7 @@ impl Launcher {
         let joined = create
             .first
             .as_ref()
-            .map(|(exec, limits)| cgroups.create(&group, *exec, lease_uid, limits))
+            .map(|(exec, limits)| cgroups.create(group, *exec, lease_uid, limits))
             .transpose();
         let joined = joined.map(|joined| {
             if let Some(Joined { fds, missing }) = joined {
@@ -364,10 +364,11 @@ impl Launcher {
     }
 }
 
-/// Name of a container's control group: the number of its range tells whoever finds
-/// it later whether anybody still owns it.
-fn group_name(create: &Create) -> String {
-    format!("{}-{}", create.number, create.id)
+/// Name of a container's control group, which tells whoever finds it later where to
+/// see whether anybody still owns it.
+fn group_name(create: &Create, lock: &OwnedFd) -> io::Result<String> {
+    let lock = orphan::lock_name(lock, create.number)?;
+    Ok(format!("{lock}-{}", create.id))
 }
 
 /// Kills a guest, and with its pid namespace everything in it.

@@ -1,7 +1,8 @@
 //! orch without root (design §3.6): what works, what is refused and in which words,
 //! and never a limit less without saying so (H18).
 
-use std::os::unix::fs::MetadataExt;
+use std::ffi::OsStr;
+use std::os::unix::fs::{MetadataExt, chown};
 
 use crate::call::{Call, Ended, ensure};
 use crate::harness::{Test, Verdict, test};
@@ -18,6 +19,10 @@ pub fn tests() -> Vec<Test> {
         test("rootless::strict_is_refused_without_delegation", strict),
         test("rootless::v1_subtree_keeps_every_tier", delegated),
         test("rootless::v1_subtree_in_part_names_the_rest", partly),
+        test(
+            "rootless::runs_in_one_group_let_each_other_live",
+            neighbours,
+        ),
         test(
             "rootless::folder_belongs_to_the_caller_inside_and_outside",
             folder,
@@ -130,6 +135,47 @@ fn delegated() -> Result<Verdict, String> {
         }
         Ok(Verdict::Held)
     })
+}
+
+/// Whose locks lie elsewhere, because it has another state directory or is root,
+/// does not take a container that lives for one that is left over: it is not killed,
+/// and keeps its limits and counters.
+fn neighbours() -> Result<Verdict, String> {
+    let group = Delegated::v1(CONTROLLERS)?;
+    for root in [false, true] {
+        let mut same = None;
+        let first = call("standard")?.by_user(|user| same.insert(group.start(user)).clone());
+        let folder = first.place().join("folder");
+        std::fs::create_dir(&folder)
+            .and_then(|()| chown(&folder, Some(UID), Some(UID)))
+            .map_err(|e| e.to_string())?;
+        let first = first.args([OsStr::new("--folder"), folder.as_os_str()]);
+        let script = "echo > up; until [ -e go ]; do sleep 0.05; done; echo lives";
+        let first = first.sh(script).start()?;
+        left::eventually(crate::call::PATIENCE, || {
+            Ok((!folder.join("up").exists()).then(|| "not up".to_owned()))
+        })?;
+        let mut second = call("standard")?.no_receipt().sh("echo ran");
+        if !root {
+            second = second.by_user(|other| same.unwrap_or(other));
+        }
+        let mut command = second.command();
+        if root {
+            group.enter(&mut command);
+        }
+        let ended = command.output().map_err(|e| e.to_string())?;
+        std::fs::write(folder.join("go"), "").map_err(|e| e.to_string())?;
+        let first = first.wait(crate::call::PATIENCE)?;
+        ensure!(ended.stdout == b"ran\n", "root {root}: {ended:?}");
+        ensure!(
+            first.out() == "lives" && first.fact("/usage/memory_peak_bytes").is_u64(),
+            "beside root {root}: {first:?}"
+        );
+    }
+    match group.left().first() {
+        None => Ok(Verdict::Held),
+        Some(path) => Err(format!("{} is left", path.display())),
+    }
 }
 
 fn partly() -> Result<Verdict, String> {

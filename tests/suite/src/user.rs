@@ -212,6 +212,18 @@ impl Delegated {
             .fold(user, |user, group| user.join(group.join("cgroup.procs")))
     }
 
+    /// A command of root, started in it.
+    pub fn enter(&self, command: &mut Command) {
+        let groups = self.0.clone();
+        // SAFETY: only files are opened and written, in a child of its own.
+        unsafe {
+            command.pre_exec(move || {
+                let mut groups = groups.iter();
+                groups.try_for_each(|group| std::fs::write(group.join("cgroup.procs"), "0"))
+            });
+        }
+    }
+
     /// Groups that orch has left in it.
     pub fn left(&self) -> Vec<PathBuf> {
         let children = |group: &PathBuf| {
