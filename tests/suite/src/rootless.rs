@@ -3,12 +3,17 @@
 
 use std::ffi::OsStr;
 use std::os::unix::fs::{MetadataExt, chown};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use crate::call::{Call, Ended, ensure};
 use crate::harness::{Test, Verdict, test};
-use crate::left;
 use crate::place::Place;
 use crate::user::{self, Delegated, UID, User};
+use crate::{left, pace};
+
+/// What doctor may take on a busy machine; a launcher that does not answer takes 30 s.
+const SOON: Duration = Duration::from_secs(15);
 
 pub fn tests() -> Vec<Test> {
     vec![
@@ -40,6 +45,10 @@ pub fn tests() -> Vec<Test> {
             switched_off,
         ),
         test("rootless::doctor_says_which_tiers_op01", doctor),
+        test(
+            "rootless::every_tier_of_doctor_has_the_same_reason",
+            reasons,
+        ),
         test("rootless::controls_are_those_of_root", controls),
     ]
 }
@@ -413,6 +422,50 @@ fn switched_off() -> Result<Verdict, String> {
         "host_unsupported",
         &["make a user namespace", "doctor"],
     )?;
+    Ok(Verdict::Held)
+}
+
+/// One launcher is asked for every tier. Where it could not get its ids the first
+/// time, the second asks another one, and not this one for what it has said already.
+fn reasons() -> Result<Verdict, String> {
+    type Change = fn(User) -> User;
+    let hosts: [(&str, Change); 5] = [
+        ("", |user| user),
+        ("/etc/subuid", |user| user.file("/etc/subuid", "", 0o644)),
+        ("/etc/subgid", |user| user.file("/etc/subgid", "", 0o644)),
+        ("newgidmap", |user| {
+            user.file("/usr/bin/newgidmap", "", 0o644)
+        }),
+        ("user namespace", |user| {
+            user.refuse(libc::SYS_unshare, libc::EPERM)
+        }),
+    ];
+    for (reason, change) in hosts {
+        let place = Place::new()?;
+        let mut command = Command::new(user::program()?);
+        let state = place.join("state");
+        command.env("ORCH_STATE_DIR", &state).stdin(Stdio::null());
+        command.args(["doctor", "--format", "json"]);
+        change(User::new(left::first_id(&state)))
+            .starts(&mut command, &place)
+            .map_err(|e| e.to_string())?;
+        let begun = Instant::now();
+        let ended = command.output().map_err(|e| e.to_string())?;
+        let took = begun.elapsed();
+        let said: serde_json::Value =
+            serde_json::from_slice(&ended.stdout).map_err(|e| format!("{e}: {ended:?}"))?;
+        for tier in 0..3 {
+            let told = said.pointer(&format!("/tiers/{tier}"));
+            let why = told.and_then(|told| told.pointer("/error/message")?.as_str());
+            // The control: with its ids it gets as far as the limits, which strict wants.
+            let held = match reason {
+                "" => (tier == 2) == why.is_some_and(|why| why.contains("memory")),
+                reason => why.is_some_and(|why| why.contains(reason)),
+            };
+            ensure!(held, "{reason:?}: {told:?}");
+        }
+        ensure!(took < pace::here(SOON), "{reason:?}: after {took:?}");
+    }
     Ok(Verdict::Held)
 }
 
