@@ -81,6 +81,12 @@ pub fn launcher(failure: &Failure) -> Error {
             "something is mounted below it, which only root can leave out: name a folder \
              without mounts in it, mount it read-only, or run orch as root",
         ),
+        Some(libc::EOPNOTSUPP) if failure.step.starts_with("take the source of ") => (
+            Code::MountInvalid,
+            "a file system of the kernel is mounted below it (proc, sysfs, cgroup, devices) and \
+             would show the host, which only root can leave out: unmount it, name a folder \
+             without it, or run orch as root",
+        ),
         Some(libc::ESTALE) if failure.step.starts_with("take the source of ") => (
             Code::MountInvalid,
             "it was replaced while orch looked at it: try again",

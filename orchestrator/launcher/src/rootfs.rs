@@ -54,8 +54,9 @@ pub fn take_sources(
             Privilege::Namespace => rootless::reopen(source).and_then(|own| {
                 copy(&own, OpenTreeFlags::empty()).or_else(|e| {
                     // Something is mounted below, which the kernel does not take
-                    // apart here. Read-only, all of it can be shown.
+                    // apart here. Read-only, all of it can be shown that is the caller's.
                     if flags.readonly && e.raw_os_error() == Some(libc::EINVAL) {
+                        rootless::check_below(&own)?;
                         copy(&own, OpenTreeFlags::AT_RECURSIVE)
                     } else {
                         Err(e)

@@ -3,6 +3,7 @@
 
 use std::ffi::OsStr;
 use std::os::unix::fs::{MetadataExt, chown};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -36,6 +37,7 @@ pub fn tests() -> Vec<Test> {
         test("rootless::any_user_inside", users),
         test("rootless::files_of_others_stay_theirs", others),
         test("rootless::mounts_below_a_folder", below),
+        test("rootless::what_shows_the_host_below_a_folder", kernel_below),
         test("rootless::timeout_ends_the_whole_tree", timeout),
         test("rootless::sigkill_of_orch_leaves_nothing_px09", killed),
         test("rootless::without_newuidmap", without_newuidmap),
@@ -303,6 +305,32 @@ fn below() -> Result<Verdict, String> {
         "mount_invalid",
         &["mounted below", "read-only"],
     )?;
+    Ok(Verdict::Held)
+}
+
+/// Files of the kernel below a folder are not shown with it: root leaves them out, and
+/// for a user the folder is refused.
+fn kernel_below() -> Result<Verdict, String> {
+    for (tree, host) in [("proc", "1"), ("sys", "class"), ("dev", "full")] {
+        let make = |bind: bool| {
+            let call = call("standard")?;
+            let folder = call.place().join("a folder");
+            std::fs::create_dir_all(folder.join(tree))
+                .and_then(|()| chown(&folder, Some(UID), Some(UID)))
+                .map_err(|e| e.to_string())?;
+            let call = call.mount(&folder, ":/data").sh("ls -A /data/*");
+            let below = folder.join(tree);
+            let call = call.by_user(|user| match bind {
+                true => user.bind(Path::new("/").join(tree), below),
+                false => user,
+            });
+            Ok::<_, String>(call)
+        };
+        make(false)?.run()?.says("")?;
+        let seen = Path::new("/").join(tree).join(host);
+        ensure!(seen.exists(), "no control: {}", seen.display());
+        crate::refusal::refused(|| make(true), "mount_invalid", &["below", "show the host"])?;
+    }
     Ok(Verdict::Held)
 }
 

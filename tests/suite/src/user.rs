@@ -23,6 +23,8 @@ const NAME: &str = "orch-suite-user";
 pub struct User {
     /// Files that stand in for the host's: path, content, mode.
     files: Vec<(PathBuf, String, u32)>,
+    /// What else is mounted, and where.
+    binds: Vec<(PathBuf, PathBuf)>,
     /// Files in which the process writes `0` while it is root still.
     joins: Vec<PathBuf>,
     /// System calls that give an errno (seccomp(2)).
@@ -52,6 +54,12 @@ impl User {
         self
     }
 
+    /// Mounts one more directory.
+    pub fn bind(mut self, source: PathBuf, target: PathBuf) -> Self {
+        self.binds.push((source, target));
+        self
+    }
+
     /// Starts in this control group.
     pub fn join(mut self, procs: PathBuf) -> Self {
         self.joins.push(procs);
@@ -77,6 +85,9 @@ impl User {
                 std::fs::write(path, "")?;
             }
             binds.push((text(&file)?, text(path)?));
+        }
+        for (source, target) in &self.binds {
+            binds.push((text(source)?, text(target)?));
         }
         for path in [place.path().to_owned(), place.join("state")] {
             if path.exists() {
