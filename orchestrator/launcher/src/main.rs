@@ -6,12 +6,14 @@
 //!
 //! - [`serve`]: takes requests and answers them.
 //! - [`worker`]: one forked process that makes one container with libcontainer.
+//! - [`abandoned`]: the end of a first process that nobody starts.
 //! - [`rootfs`], [`idmap`]: what a container's root is put together from; [`holder`]:
 //!   namespaces that nothing runs in.
 //! - [`cgroup`]: control groups of execs, v1 and v2; [`orphan`]: those nobody owns.
 //! - [`process`]: pidfds, killing and waiting.
 //! - [`rootless`]: becoming root of a user namespace, where it is not root.
 
+mod abandoned;
 mod cgroup;
 mod failure;
 mod holder;

@@ -24,6 +24,7 @@ use rustix::mount::{MountPropagationFlags, UnmountFlags, mount_change, open_tree
 use rustix::process::{chdir, fchdir, pivot_root};
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space, unshare_unsafe};
 
+use crate::abandoned;
 use crate::failure::During;
 use crate::rootfs;
 use crate::rootless::Privilege;
@@ -255,8 +256,10 @@ impl Executor for Guest {
         }
     }
 
+    /// The last that is asked of it before it waits to be started.
     fn validate(&self, _: &Spec) -> Result<(), ExecutorValidationError> {
-        Ok(())
+        abandoned::end_with(self.control)
+            .map_err(|e| ExecutorValidationError::ArgValidationError(e.to_string()))
     }
 
     /// Nothing to set: the environment of the launcher is empty, and the guest
@@ -296,6 +299,7 @@ impl Guest {
             )?;
             rootfs::attach(tree, target.as_fd())?;
         }
+        abandoned::started(CONTROL_FD)?;
         load(&self.filter)?;
         // SAFETY: null-terminated arrays of null-terminated strings.
         check(unsafe {

@@ -21,6 +21,10 @@ pub fn tests() -> Vec<Test> {
         test("kills::sigkill_of_orch_px09", || killed("standard")),
         test("kills::sigkill_of_orch_in_strict_px09", || killed("strict")),
         test("kills::sigkill_of_orch_while_it_creates", while_creating),
+        test(
+            "kills::sigkill_of_all_before_the_first_process_is_started",
+            unstarted,
+        ),
         test("kills::sigkill_of_the_launcher_alone", launcher_only),
         test("kills::sigkill_of_both", both),
     ]
@@ -186,6 +190,50 @@ fn while_creating() -> Result<Verdict, String> {
         })?;
         running.wait(SOON)?;
     }
+    Ok(Verdict::Held)
+}
+
+/// libcontainer's own first process waits for its worker's word, and must not wait for
+/// ever where nobody is left who could say it. That it is there can be seen for less
+/// than a millisecond, so that not every round catches it.
+fn unstarted() -> Result<Verdict, String> {
+    let mut caught = 0;
+    for _ in 0..300 {
+        let running = Call::new("standard")?.sh("true").start()?;
+        let state = running.state();
+        let seen = loop {
+            // Looked at first: whoever ends after that is caught or missed.
+            let ended = !is_alive(running.pid());
+            let launcher = children(running.pid()).first().copied();
+            let worker = launcher.and_then(|launcher| children(launcher).first().copied());
+            let first = worker.and_then(|worker| {
+                children(worker).into_iter().find(|pid| {
+                    std::fs::read_to_string(format!("/proc/{pid}/comm"))
+                        .is_ok_and(|name| name.contains("INIT"))
+                })
+            });
+            if let (Some(launcher), Some(worker), Some(_)) = (launcher, worker, first) {
+                break Some([worker, launcher]);
+            }
+            if ended {
+                break None;
+            }
+        };
+        for pid in seen.into_iter().flatten() {
+            kill(pid);
+        }
+        running.signal(libc::SIGKILL);
+        eventually(SOON, || {
+            let there = left::alive(&state);
+            Ok((!there.is_empty()).then(|| format!("processes {there:?} live on")))
+        })?;
+        running.wait(SOON)?;
+        caught += u32::from(seen.is_some());
+        if caught >= 20 {
+            return Ok(Verdict::Held);
+        }
+    }
+    ensure!(caught > 0, "the moment was never seen");
     Ok(Verdict::Held)
 }
 
