@@ -12,7 +12,8 @@ use std::sync::OnceLock;
 
 use crate::call::orch;
 use crate::place::Place;
-use crate::rig::filter;
+use crate::rig::subtree::Subtree;
+use crate::rig::{filter, host};
 
 /// Who it is; nobody's login.
 pub const UID: u32 = 4321;
@@ -173,17 +174,49 @@ pub fn program() -> Result<PathBuf, String> {
     }
 }
 
-/// A control group that belongs to the user, gone with this.
+/// Control groups that belong to the user, gone with this.
 #[derive(Debug)]
-pub struct Delegated(Vec<PathBuf>);
+pub struct Delegated {
+    /// Version 1: one in each hierarchy. Version 2: the leaf of the one there is.
+    groups: Vec<PathBuf>,
+    /// Version 2.
+    tree: Option<Subtree>,
+}
 
 impl Delegated {
-    /// One below this process's own in each of these hierarchies of version 1.
-    pub fn v1(controllers: &[&str]) -> Result<Self, String> {
+    /// With these controllers of version 1, or what they are called on version 2.
+    pub fn new(controllers: &[&str]) -> Result<Self, String> {
+        if host::unified() && !controllers.is_empty() {
+            Self::on_v2(controllers)
+        } else {
+            Self::on_v1(controllers)
+        }
+    }
+
+    fn on_v2(controllers: &[&str]) -> Result<Self, String> {
+        let mut names: Vec<&str> = controllers.to_vec();
+        // Version 2 has the other two for every group.
+        names.retain(|name| ["memory", "pids", "cpu"].contains(name));
+        let tree = Subtree::new(&names)?;
+        let leaf = tree.path().join(LEAF);
+        std::fs::create_dir(&leaf)
+            .and_then(|()| give(&leaf))
+            .and_then(|()| give(&tree.path()))
+            .map_err(|e| format!("delegate {}: {e}", tree.path().display()))?;
+        Ok(Self {
+            groups: vec![leaf],
+            tree: Some(tree),
+        })
+    }
+
+    fn on_v1(controllers: &[&str]) -> Result<Self, String> {
         static NEXT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
         let number = NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         let own = std::fs::read_to_string("/proc/self/cgroup").map_err(|e| e.to_string())?;
-        let mut made = Self(Vec::new());
+        let mut made = Self {
+            groups: Vec::new(),
+            tree: None,
+        };
         for controller in controllers {
             let path = own
                 .lines()
@@ -201,31 +234,23 @@ impl Delegated {
                 .join(controller)
                 .join(path)
                 .join(format!("orch-suite-{}-{number}", std::process::id()));
-            let delegate = || -> io::Result<()> {
-                std::fs::create_dir(&group)?;
-                chown(&group, Some(UID), Some(UID))?;
-                for entry in std::fs::read_dir(&group)? {
-                    chown(entry?.path(), Some(UID), Some(UID))?;
-                }
-                Ok(())
-            };
-            let done = delegate();
-            made.0.push(group.clone());
-            done.map_err(|e| format!("delegate {}: {e}", group.display()))?;
+            std::fs::create_dir(&group).map_err(|e| format!("make {}: {e}", group.display()))?;
+            made.groups.push(group.clone());
+            give(&group).map_err(|e| format!("delegate {}: {e}", group.display()))?;
         }
         Ok(made)
     }
 
     /// The user, started in it.
     pub fn start(&self, user: User) -> User {
-        self.0
+        self.groups
             .iter()
             .fold(user, |user, group| user.join(group.join("cgroup.procs")))
     }
 
     /// A command of root, started in it.
     pub fn enter(&self, command: &mut Command) {
-        let groups = self.0.clone();
+        let groups = self.groups.clone();
         // SAFETY: only files are opened and written, in a child of its own.
         unsafe {
             command.pre_exec(move || {
@@ -237,20 +262,47 @@ impl Delegated {
 
     /// Groups that orch has left in it.
     pub fn left(&self) -> Vec<PathBuf> {
+        let tops = match &self.tree {
+            Some(tree) => vec![tree.path()],
+            None => self.groups.clone(),
+        };
         let children = |group: &PathBuf| {
             let entries = std::fs::read_dir(group).into_iter().flatten().flatten();
             entries
                 .map(|entry| entry.path())
-                .filter(|path| path.is_dir())
+                .filter(|path| path.is_dir() && !path.ends_with(LEAF))
                 .collect::<Vec<_>>()
         };
-        self.0.iter().flat_map(children).collect()
+        tops.iter().flat_map(children).collect()
     }
+}
+
+/// Where orch wants the processes of a group of version 2 to be.
+const LEAF: &str = "main";
+
+/// What an administrator or systemd does (cgroups(7), "delegation").
+fn give(group: &Path) -> io::Result<()> {
+    chown(group, Some(UID), Some(UID))?;
+    for entry in std::fs::read_dir(group)? {
+        let path = entry?.path();
+        let theirs = |name: &str| path.ends_with(name);
+        if !host::unified()
+            || ["cgroup.procs", "cgroup.threads", "cgroup.subtree_control"]
+                .into_iter()
+                .any(theirs)
+        {
+            chown(path, Some(UID), Some(UID))?;
+        }
+    }
+    Ok(())
 }
 
 impl Drop for Delegated {
     fn drop(&mut self) {
-        for group in &self.0 {
+        if self.tree.is_some() {
+            return;
+        }
+        for group in &self.groups {
             // A test that left something in it says so itself.
             let _ = std::fs::remove_dir(group);
         }

@@ -258,6 +258,8 @@ pub fn tests() -> Vec<Test> {
     let mut tests: Vec<Test> = FAKES
         .iter()
         .enumerate()
+        // Came with Linux 6.3; all others are older than what is supported.
+        .filter(|(_, fake)| !fake.0.ends_with("memfd_noexec") || Path::new(fake.0).exists())
         .map(|(number, fake)| {
             let name = fake.2.replace(' ', "_");
             test(format!("doctor::faked::{name}_{number}"), move || one(fake))

@@ -20,8 +20,8 @@ pub fn tests() -> Vec<Test> {
             undelegated,
         ),
         test("rootless::strict_is_refused_without_delegation", strict),
-        test("rootless::v1_subtree_keeps_every_tier", delegated),
-        test("rootless::v1_subtree_in_part_names_the_rest", partly),
+        test("rootless::subtree_keeps_every_tier", delegated),
+        test("rootless::subtree_in_part_names_the_rest", partly),
         test(
             "rootless::runs_in_one_group_let_each_other_live",
             neighbours,
@@ -42,7 +42,7 @@ pub fn tests() -> Vec<Test> {
     tests
 }
 
-/// All of version 1 that limits need.
+/// All that limits need, by the names of version 1.
 const CONTROLLERS: &[&str] = &["memory", "pids", "cpu", "cpuacct", "freezer", "blkio"];
 
 fn call(profile: &str) -> Result<Call, String> {
@@ -93,7 +93,7 @@ fn in_subtree<T>(
     controllers: &[&str],
     work: impl FnOnce(&dyn Fn(User) -> User) -> Result<T, String>,
 ) -> Result<T, String> {
-    let group = Delegated::v1(controllers)?;
+    let group = Delegated::new(controllers)?;
     let done = work(&|user| group.start(user))?;
     match group.left().first() {
         None => Ok(done),
@@ -139,7 +139,7 @@ fn delegated() -> Result<Verdict, String> {
 /// does not take a container that lives for one that is left over: it is not killed,
 /// and keeps its limits and counters.
 fn neighbours() -> Result<Verdict, String> {
-    let group = Delegated::v1(CONTROLLERS)?;
+    let group = Delegated::new(CONTROLLERS)?;
     for root in [false, true] {
         let mut same = None;
         let first = call("standard")?.by_user(|user| same.insert(group.start(user)).clone());
