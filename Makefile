@@ -80,7 +80,12 @@ test-vm: setup-vm ## the suite on emulated machines with cgroup v2 alone (VM=lim
 		ORCH_LAUNCHER="$(ABSOLUTE)/sealed/orch-launcher" \
 		ORCH_GUEST="$(ABSOLUTE)/sealed/orch-guest" \
 		VM_DIR="$(ABSOLUTE)/vm"; export "$${!ORCH_@}" VM_DIR; status=0; \
-	for guest in $(or $(GUESTS),plain systemd); do tests/vm/run $$guest $(VM) || status=1; done; \
+	for guest in $(or $(GUESTS),plain systemd user); do \
+		case $$guest in \
+			user) tests/vm/run user /usr/lib/vm/rootless;; \
+			*) tests/vm/run $$guest $(VM);; \
+		esac || status=1; \
+	done; \
 	exit $$status
 
 .PHONY: fuzz
