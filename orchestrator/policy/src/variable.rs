@@ -104,9 +104,25 @@ pub fn lines(bytes: &[u8]) -> Result<Vec<Variable>, (usize, Error)> {
         if line.is_empty() || line[0] == b'#' {
             continue;
         }
-        list.push(parse(OsStr::from_bytes(line)).map_err(|error| (index + 1, error))?);
+        list.push(
+            parse(OsStr::from_bytes(line)).map_err(|error| (index + 1, unsaid(line, error)))?,
+        );
     }
     Ok(list)
+}
+
+/// The refusal of a line without its text where that is no name: the lines of a value
+/// that goes on, such as a key in PEM, look like that, and nobody wants to see them.
+fn unsaid(line: &[u8], error: Error) -> Error {
+    let name = line.split(|byte| *byte == b'=').next().unwrap_or_default();
+    let good = std::str::from_utf8(name).is_ok_and(|name| check_name(name).is_ok());
+    if good {
+        return error;
+    }
+    Error {
+        message: "the line does not begin with the name of a variable".to_owned(),
+        ..error
+    }
 }
 
 #[cfg(test)]
@@ -139,6 +155,24 @@ mod tests {
             let error = parse(OsStr::from_bytes(bad)).unwrap_err();
             assert_eq!(error.code, Code::EnvInvalid, "{bad:?}");
         }
+    }
+
+    /// A value of several lines cannot be written in such a file, and is a secret
+    /// more often than not.
+    #[test]
+    fn a_line_that_is_no_variable_is_not_repeated() {
+        for text in [
+            "KEY=-----BEGIN-----\nMIIEsecret/+\n",
+            "KEY=x\nsecret word=1\n",
+            "KEY=x\n\u{fffd}secret\n",
+        ] {
+            let (line, error) = lines(text.as_bytes()).unwrap_err();
+            let said = format!("{error} {error:?}");
+            assert!(line == 2 && !said.contains("secret"), "{said}");
+        }
+        // The control: a name that is one is what helps.
+        let (_, error) = lines(b"TOKEN=a\0b").unwrap_err();
+        assert!(error.message.contains("TOKEN"), "{error}");
     }
 
     #[test]
