@@ -46,6 +46,7 @@ pub mod wiring;
 
 mod destination;
 mod failure;
+mod interop;
 mod outer;
 mod patience;
 mod random;

@@ -9,6 +9,7 @@ use orch_policy::{Code, Error, spec};
 
 use crate::container::{self, Prepared};
 use crate::image;
+use crate::interop;
 use crate::launcher::Engine;
 use crate::request::Request;
 use crate::source::{self, Rules};
@@ -42,6 +43,7 @@ impl Plan {
 /// # Errors
 /// Whatever is wrong with the request.
 pub fn plan(engine: &Engine, request: &Request) -> Result<Plan, Error> {
+    interop::check()?;
     let profile = &request.profile;
     if profile.network.needs_egress() {
         return Err(Error::new(

@@ -7,6 +7,7 @@
 
 use std::fmt;
 
+use serde::Deserialize;
 use serde::de::{self, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 /// One step from a value to a value inside it.
@@ -91,7 +92,11 @@ pub fn locate(text: &str, path: &Path) -> Option<Place> {
 /// The parser says no place when it refuses such a text.
 #[must_use]
 pub fn second_document(text: &str) -> Option<Place> {
-    let second = serde_yaml::Deserializer::from_str(text).nth(1)?;
+    let mut documents = serde_yaml::Deserializer::from_str(text);
+    // Behind a first document that is at fault itself the parser is not at the start of
+    // a second one, and what it gives there makes it panic.
+    IgnoredAny::deserialize(documents.next()?).ok()?;
+    let second = documents.next()?;
     let at = Walk { rest: &[] }.deserialize(second).err()?.location()?;
     Some(Place {
         line: at.line(),
@@ -237,6 +242,22 @@ mod tests {
             assert_eq!(at(text), None, "{text:?}");
         }
         assert!(at("a: 1\n---\n").is_some() && at("---\n---\n---\n").is_some());
+    }
+
+    /// A first document with any fault: cut off, aliases that name themselves or
+    /// nothing, brackets of the wrong kind. Found by fuzzing.
+    #[test]
+    fn a_first_document_at_fault_hides_no_second_one_and_does_no_harm() {
+        let whole = "a0: &a0 [x, x]\na1: &a1 [*a0, *a1]\na2: [*a1, *no]a0:$: &a3 [*a2]\nb: [\n";
+        for end in 0..=whole.len() {
+            for behind in ["", "\n---\nb: 1\n", "]\n---\n- &a [*a]\n", "}\n...\n---\n"] {
+                let text = format!("{}{behind}", &whole[..end]);
+                let found = second_document(&text);
+                let first = serde_yaml::Deserializer::from_str(&text).next();
+                let sound = first.is_some_and(|first| IgnoredAny::deserialize(first).is_ok());
+                assert!(sound || found.is_none(), "{text:?}");
+            }
+        }
     }
 
     #[test]

@@ -296,6 +296,29 @@ fn one((file, text, name, state, word, code): &'static Fake) -> Result<Verdict> 
 }
 
 /// binfmt_misc with the handler that WSL registers.
+/// `orch run` where these handlers are registered: whether the task ran, and what was
+/// said.
+fn run_beside(handlers: &Path, target: &Path) -> Result<(bool, String)> {
+    let script = "mount --bind \"$1\" \"$2\" && exec \"$3\" run --profile strict -- echo it ran";
+    let output = std::process::Command::new("unshare")
+        .args([
+            "--mount",
+            "--propagation",
+            "private",
+            "sh",
+            "-c",
+            script,
+            "sh",
+        ])
+        .args([handlers, target, &crate::rig::place::orch()?])
+        .env("ORCH_STATE_DIR", crate::rig::place::state())
+        .stdin(std::process::Stdio::null())
+        .output()
+        .map_err(crate::rig::at("unshare"))?;
+    let ran = output.stdout == b"it ran\n";
+    Ok((ran, String::from_utf8_lossy(&output.stderr).into_owned()))
+}
+
 fn wsl() -> Result<Verdict> {
     let target = Path::new("/proc/sys/fs/binfmt_misc");
     if !target.is_dir() {
@@ -336,6 +359,11 @@ fn wsl() -> Result<Verdict> {
         let lost = ["loose", "standard", "strict"]
             .iter()
             .all(|tier| !said.kept(tier));
+        let (ran, words) = run_beside(&handlers, target)?;
+        ensure(
+            ran == (state == "ok") && (ran || words.contains("/etc/wsl.conf")),
+            || format!("{handler}: ran {ran}: {words}"),
+        )?;
         let before = baseline()?.code == 3;
         ensure(lost == (state == "missing") || before, || {
             format!("{handler}: {}", said.document)
