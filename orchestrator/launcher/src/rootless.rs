@@ -12,7 +12,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
 use orch_wire::Channel;
-use orch_wire::launch::{Failure, Reply, Request};
+use orch_wire::launch::{Failure, Reply, Request, USER_NAMESPACE_FD};
 use rustix::fs::{CWD, Mode, OFlags, fstat, openat};
 use rustix::thread::{UnshareFlags, unshare_unsafe};
 
@@ -61,6 +61,11 @@ pub fn enter(control: &Channel) -> io::Result<Option<PathBuf>> {
 }
 
 fn become_root() -> Result<(), Failure> {
+    // Nothing that comes with a request may get this number: a container can have more
+    // mounts than there are below it.
+    // SAFETY: standard input is open, and this number is not.
+    check(unsafe { libc::dup3(0, USER_NAMESPACE_FD, libc::O_CLOEXEC) }.into())
+        .during(|| "reserve a descriptor".to_owned())?;
     // SAFETY: plain numbers.
     unsafe {
         check(libc::syscall(libc::SYS_setresgid, 0, 0, 0))

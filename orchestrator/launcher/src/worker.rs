@@ -119,8 +119,8 @@ pub fn create(
 /// newuidmap(1), and takes setgroups(2) away.
 fn user_namespace() -> io::Result<()> {
     let made = crate::idmap::same()?;
-    // SAFETY: plain descriptors; the number is that of nothing else (`take_control`
-    // has closed all, and what came since is below it or was never as many).
+    // SAFETY: plain descriptors; the number is that of nothing else, because the
+    // launcher has reserved it (`rootless::enter`).
     check(unsafe { libc::dup3(made.as_raw_fd(), USER_NAMESPACE_FD, libc::O_CLOEXEC) }.into())
         .map(drop)
 }

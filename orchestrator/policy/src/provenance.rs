@@ -162,7 +162,7 @@ pub fn table(rows: &[Row]) -> String {
 }
 
 /// JSON leaves DEL and U+0080 to U+009F as they are, and a terminal obeys those, too.
-/// They stand in texts only, where JSON has `\uXXXX` for them.
+/// Only texts hold them, where JSON has `\uXXXX` for them.
 fn escaped(json: &str) -> String {
     json.chars().fold(String::new(), |mut text, c| {
         if c.is_control() {

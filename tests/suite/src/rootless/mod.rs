@@ -33,6 +33,7 @@ pub fn tests() -> Vec<Test> {
         test("rootless::results_belong_to_the_caller", results),
         test("rootless::any_user_inside", users),
         test("rootless::files_of_others_stay_theirs", others),
+        test("rootless::as_many_mounts_as_there_can_be", many),
         test("rootless::mounts_below_a_folder", below),
         test("rootless::what_shows_the_host_below_a_folder", kernel_below),
         test("rootless::timeout_ends_the_whole_tree", timeout),
@@ -267,6 +268,27 @@ fn others() -> Result<Verdict, String> {
         .sh("stat -c %u /workspace/secret; cat /workspace/secret || echo refused")
         .run()?;
     ensure!(ended.out() == "65534\nrefused", "{ended:?}");
+    Ok(Verdict::Held)
+}
+
+/// More descriptors than any number that orch uses for itself; the names that are not
+/// UTF-8 take the longer way.
+fn many() -> Result<Verdict, String> {
+    use std::os::unix::ffi::OsStrExt;
+    let mut call = call("standard")?;
+    for number in 0..180 {
+        let mut name = format!("{number}-").into_bytes();
+        if number > 60 {
+            name.push(0xff);
+        }
+        let file = call
+            .place()
+            .file(OsStr::from_bytes(&name), number.to_string())?;
+        call = call.mount(&file, &format!(":/data/{number}"));
+    }
+    let script =
+        "for n in $(seq 0 179); do [ \"$(cat /data/$n)\" = $n ] || echo $n; done; echo all";
+    call.by_user(|user| user).sh(script).run()?.says("all")?;
     Ok(Verdict::Held)
 }
 
