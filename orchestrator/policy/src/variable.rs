@@ -91,6 +91,9 @@ pub fn parse(text: &OsStr) -> Result<Variable, Error> {
     })
 }
 
+/// The refusal of a line whose text is not repeated.
+pub const NO_NAME: &str = "the line does not begin with the name of a variable";
+
 /// Reads lines of `NAME=VALUE` or `NAME`, taken literally (no quotes, no
 /// substitution); empty lines and lines that begin with `#` are skipped.
 ///
@@ -120,7 +123,7 @@ fn unsaid(line: &[u8], error: Error) -> Error {
         return error;
     }
     Error {
-        message: "the line does not begin with the name of a variable".to_owned(),
+        message: NO_NAME.to_owned(),
         ..error
     }
 }
