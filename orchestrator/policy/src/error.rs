@@ -92,6 +92,8 @@ catalogue! {
     StateInvalid = "state_invalid";
     /// The receipt cannot be written where it is asked for.
     ReceiptFailed = "receipt_failed";
+    /// The audit log cannot be written, or is not one.
+    AuditFailed = "audit_failed";
     /// A value cannot be written in the format that is asked for.
     FormatImpossible = "format_impossible";
 }

@@ -18,9 +18,11 @@
 //! - [`yaml`]: YAML with the place of every complaint.
 //! - [`task`]: what somebody asks to be run.
 //! - [`receipt`], [`receipt_words`]: what is known about it afterwards, and in words.
+//! - [`audit`]: what the log outside every sandbox says about it.
 //! - [`error`]: the one error shape, with the catalogue of its codes.
 #![forbid(unsafe_code)]
 
+pub mod audit;
 pub mod builtin;
 pub mod compare;
 pub mod digest;
