@@ -9,7 +9,7 @@
 //! - [`supervise`], [`stream`], [`ending`]: a running command, its streams, its end.
 //! - [`merged`], [`artifacts`]: both output streams as one, and all of it kept.
 //! - [`copy_out`]: results, taken without trusting whoever left them.
-//! - [`account`]: the receipt.
+//! - [`account`]: the receipt; [`audit`]: the log of what happens, for longer.
 //! - [`delegation`]: where control groups are made.
 //! - [`plan`], [`session`], [`run`]: all of that for one task, or for several commands.
 //! - [`feature`], [`filesystem`]: what this kernel and its file systems can do.
@@ -17,6 +17,7 @@
 
 pub mod account;
 pub mod artifacts;
+pub mod audit;
 pub mod clock;
 pub mod container;
 pub mod copy_out;
@@ -44,6 +45,7 @@ pub mod supervise;
 pub mod terminal;
 pub mod wiring;
 
+mod ancestry;
 mod destination;
 mod failure;
 mod interop;

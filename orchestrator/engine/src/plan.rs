@@ -70,6 +70,7 @@ pub fn plan(engine: &Engine, request: &Request) -> Result<Plan, Error> {
     let mut denied = profile.deny_paths.clone();
     denied.extend(request.reserved.iter().cloned());
     denied.push(engine.state().path().to_owned());
+    denied.extend(request.audit.iter().map(|audit| audit.path().to_owned()));
     let rules = Rules {
         denied: &denied,
         allow_root_owned: request.task.allow_root_owned,

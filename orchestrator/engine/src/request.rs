@@ -3,12 +3,15 @@
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use orch_policy::limits::Effective;
 use orch_policy::receipt::Receipt;
 use orch_policy::task::Task;
 use orch_policy::{Error, Profile};
+
+use crate::audit::AuditLog;
 
 /// What a command reads.
 #[derive(Debug)]
@@ -86,6 +89,8 @@ pub struct Request {
     /// Host directory below which the whole output and the receipt are kept (EV-05);
     /// made where it is missing.
     pub artifacts: Option<PathBuf>,
+    /// Log that says what is done, where there is one; no task sees it.
+    pub audit: Option<Arc<AuditLog>>,
     /// Host paths that must not be shown, besides those of the profile.
     pub reserved: Vec<PathBuf>,
 }

@@ -22,22 +22,40 @@ impl Engine {
     ///
     /// # Errors
     /// Nothing was started, or nothing of it is left; the error says why.
-    pub fn run(mut self, request: Request, observer: &mut dyn Observer) -> Result<Outcome, Error> {
+    pub fn run(self, request: Request, observer: &mut dyn Observer) -> Result<Outcome, Error> {
+        let audit = request.audit.clone();
+        let mut started = None;
+        let ran = self.run_checked(request, observer, &mut started);
+        if let (Some(audit), Err(error)) = (audit, &ran) {
+            // Nothing is run any more, and the error that came first is the news.
+            let _ = audit.refused(started.as_deref(), error);
+        }
+        ran
+    }
+
+    fn run_checked(
+        mut self,
+        request: Request,
+        observer: &mut dyn Observer,
+        started: &mut Option<String>,
+    ) -> Result<Outcome, Error> {
         let before = self.first_stages();
         if request.profile.tier > Tier::Loose {
             selftest::ensure(&mut self, &request.profile)?;
         }
         self.is_for_the_last();
-        self.run_unchecked(request, before, observer)
+        self.run_unchecked(request, before, observer, started)
     }
 
     /// The same without the question whether the tier can be kept: the self-test
-    /// that answers it goes this way. `before` are stages that have passed already.
+    /// that answers it goes this way. `before` are stages that have passed already,
+    /// `started` is the task once it is in the audit log.
     pub(crate) fn run_unchecked(
         &mut self,
         mut request: Request,
         before: Vec<(String, u64)>,
         observer: &mut dyn Observer,
+        started: &mut Option<String>,
     ) -> Result<Outcome, Error> {
         let mut clock = Clock::start();
         clock.laps = before;
@@ -50,6 +68,11 @@ impl Engine {
             .map(|to| Destination::open(to, &plan.shown()?))
             .transpose()?;
         let kept = keep(&request, &plan, out.as_ref(), &id)?;
+        if let (Some(audit), Some((name, directory))) =
+            (&request.audit, out.as_ref().map(Destination::place))
+        {
+            audit.keep_out_of(name, directory)?;
+        }
         let asked = std::mem::replace(&mut request.streams, Asked::nothing());
         let mut wiring = Wiring::new(asked)?;
         let interrupts = Interrupts::take().map_err(|e| failure::kernel("take signals", e))?;
@@ -59,6 +82,10 @@ impl Engine {
         });
         clock.lap("plan");
         self.enter(plan.task.uid, plan.task.gid)?;
+        if let Some(audit) = &request.audit {
+            audit.started(&id, &request, &plan.container)?;
+            *started = Some(id.clone());
+        }
         let mut session = Session::open_with(self, id, &plan, &wiring, &mut clock)?;
         if out.is_none() {
             session.lease.forget_temporary();
@@ -124,6 +151,8 @@ impl Engine {
             stages: clock.laps,
         });
         late.extend(folder.and_then(|folder| folder.finish(&receipt).err()));
+        let audited = request.audit.map_or(Ok(()), |audit| audit.ended(&receipt));
+        late.extend(audited.err());
         let mut kept = wiring.streams.outputs.into_iter().map(Output::into_kept);
         Ok(Outcome {
             receipt,

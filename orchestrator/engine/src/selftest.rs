@@ -69,9 +69,10 @@ pub fn check(engine: &mut Engine, profile: &Profile) -> Result<Vec<Finding>, Err
         streams: Streams::nothing(),
         out: None,
         artifacts: None,
+        audit: None,
         reserved: Vec::new(),
     };
-    let outcome = engine.run_unchecked(request, Vec::new(), &mut Silent)?;
+    let outcome = engine.run_unchecked(request, Vec::new(), &mut Silent, &mut None)?;
     let text = String::from_utf8_lossy(&outcome.stdout.unwrap_or_default()).into_owned();
     Ok(compare(&profile, &text, own_filters()))
 }

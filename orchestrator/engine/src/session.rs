@@ -254,7 +254,7 @@ impl<'e> Session<'e> {
     }
 
     /// Runs a further command in the same lease, to its receipt. Nothing of it is
-    /// copied out, and no artifacts are kept.
+    /// copied out, and neither artifacts nor the audit log are written.
     ///
     /// # Errors
     /// The command could not be started, and it is not to blame.

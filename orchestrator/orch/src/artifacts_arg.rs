@@ -1,11 +1,11 @@
 //! `--artifacts DIR`, for those who keep output and those who read it.
 
-use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
 use orch_policy::Error;
 
+use crate::flag_or_variable;
 use crate::task_args::Cwd;
 
 /// Variable that names the directory where no flag does.
@@ -30,28 +30,8 @@ impl ArtifactsArg {
     /// # Errors
     /// As [`Cwd::absolute`].
     pub fn path(&self, cwd: &Cwd) -> Result<Option<PathBuf>, Error> {
-        named(self.artifacts.as_deref(), std::env::var_os(VARIABLE))
+        flag_or_variable::path(self.artifacts.as_deref(), std::env::var_os(VARIABLE))
             .map(|dir| cwd.absolute(&dir))
             .transpose()
-    }
-}
-
-/// The flag, else the variable where it holds anything.
-fn named(flag: Option<&Path>, variable: Option<OsString>) -> Option<PathBuf> {
-    flag.map(Path::to_owned)
-        .or_else(|| variable.filter(|dir| !dir.is_empty()).map(PathBuf::from))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_flag_wins_over_the_variable_and_an_empty_one_is_none() {
-        let flag = Path::new("/flag");
-        assert_eq!(named(Some(flag), Some("/v".into())), Some(flag.into()));
-        assert_eq!(named(None, Some("/v".into())), Some("/v".into()));
-        assert_eq!(named(None, Some(OsString::new())), None);
-        assert_eq!(named(None, None), None);
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! - [`cli`]: one file for each subcommand.
 //! - [`task_args`], [`env_arg`], [`user_arg`]: the command line of a task, parsed.
-//! - [`artifacts_arg`]: where output is kept.
+//! - [`artifacts_arg`], [`audit_arg`], [`flag_or_variable`]: where output and the audit
+//!   log are kept.
 //! - [`profile_arg`], [`home`]: a profile by name or file.
 //! - [`prepare`], [`sandbox`], [`bundle`]: all of that against its profile, what
 //!   would be made of it, and the same on disk for another runtime.
@@ -14,6 +15,7 @@
 #![forbid(unsafe_code)]
 
 mod artifacts_arg;
+mod audit_arg;
 mod base64;
 mod bundle;
 mod cli;
@@ -22,6 +24,7 @@ mod doctor_text;
 mod document;
 mod embed;
 mod env_arg;
+mod flag_or_variable;
 mod home;
 mod prepare;
 mod print;

@@ -9,6 +9,7 @@
 
 mod artifacts;
 mod attacks;
+mod audit;
 mod bad_input;
 mod call;
 mod copy_out;
@@ -74,6 +75,7 @@ fn main() -> ExitCode {
         scratch::tests(),
         copy_out::tests(),
         artifacts::tests(),
+        audit::tests(),
         receipts::tests(),
         rootless::tests(),
         hazards::tests(),

@@ -12,6 +12,7 @@ use rustix::fs::{
 use rustix::process::geteuid;
 
 use super::{Folders, OUTPUT, PENDING, failed};
+use crate::ancestry::lies_in;
 use crate::destination;
 
 /// The folder of one task, and how it was come to. Dropped while the log is empty, it
@@ -121,25 +122,4 @@ fn check(path: &Path, directory: &OwnedFd, folders: &Folders<'_>) -> Result<(), 
         }
     }
     Ok(())
-}
-
-/// Whether a directory is this one or below it, by what they are and not by name: a
-/// folder may be mounted in two places.
-fn lies_in(directory: &OwnedFd, folder: &OwnedFd) -> io::Result<bool> {
-    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let wanted = fstat(folder)?;
-    let mut here = openat(directory, ".", flags, Mode::empty())?;
-    let mut stat = fstat(&here)?;
-    loop {
-        if (stat.st_dev, stat.st_ino) == (wanted.st_dev, wanted.st_ino) {
-            return Ok(true);
-        }
-        here = openat(&here, "..", flags, Mode::empty())?;
-        let above = fstat(&here)?;
-        // The root is its own parent.
-        if (above.st_dev, above.st_ino) == (stat.st_dev, stat.st_ino) {
-            return Ok(false);
-        }
-        stat = above;
-    }
 }

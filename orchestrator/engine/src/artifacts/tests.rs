@@ -58,6 +58,7 @@ fn receipt() -> Receipt {
         streams: crate::request::Streams::nothing(),
         out: None,
         artifacts: None,
+        audit: None,
         reserved: Vec::new(),
     };
     crate::account::receipt(crate::account::Facts {

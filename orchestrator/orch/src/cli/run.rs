@@ -1,8 +1,10 @@
 //! `orch run`.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use clap::Args;
+use orch_engine::audit::AuditLog;
 use orch_engine::interrupt::Interrupts;
 use orch_engine::request::{Outcome, Request};
 use orch_engine::{Engine, StateDir};
@@ -10,6 +12,7 @@ use orch_policy::Error;
 use serde_json::json;
 
 use crate::artifacts_arg::ArtifactsArg;
+use crate::audit_arg::{self, AuditArg};
 use crate::document::Document;
 use crate::embed;
 use crate::prepare::Prepared;
@@ -51,6 +54,9 @@ pub struct RunArgs {
 
     #[command(flatten)]
     artifacts: ArtifactsArg,
+
+    #[command(flatten)]
+    audit: AuditArg,
 
     /// Pass standard input on even where it is a terminal.
     ///
@@ -96,42 +102,56 @@ pub fn run(args: RunArgs) -> Result<u8, Error> {
     // First of all, because the launcher comes up while the profile is read.
     let state = StateDir::open(&StateDir::default_path())?;
     let engine = Engine::start(&state, embed::LAUNCHER, embed::GUEST)?;
-
     let cwd = Cwd::of_process();
-    let prepared = Prepared::new(&args.task, &cwd, state.path())?;
+    let audit = args.audit.open(&cwd)?;
+    let (request, receipt) = request(&args, &cwd, &state, audit.clone()).inspect_err(|error| {
+        // Nothing is run either way, and the error that came first is the news.
+        let _ = audit.map_or(Ok(()), |audit| audit.refused(None, error));
+    })?;
+    let mut progress = progress::on_stderr(!args.quiet && !args.task.tty);
+
+    // Held until the receipt is written: a second Ctrl-C in between would take it away.
+    let _held = Interrupts::take().ok();
+    let result = engine.run(request, &mut progress);
+    progress.erase();
+    finish(&args, result?, receipt)
+}
+
+/// Everything that is known before anything is started.
+fn request(
+    args: &RunArgs,
+    cwd: &Cwd,
+    state: &StateDir,
+    audit: Option<Arc<AuditLog>>,
+) -> Result<(Request, Option<ReceiptFile>), Error> {
+    let prepared = Prepared::new(&args.task, cwd, state.path())?;
     prepared.check_egress()?;
     let out = args
         .out
         .as_deref()
         .map(|dir| cwd.absolute(dir))
         .transpose()?;
-    let artifacts = args.artifacts.path(&cwd)?;
+    let artifacts = args.artifacts.path(cwd)?;
     let streams = streams(Wanted {
         interactive: args.interactive,
         tty: args.task.tty,
         keep: args.json,
     })?;
+    audit_arg::apart(audit.as_deref(), args.receipt.as_deref(), cwd)?;
     let receipt = args.receipt.as_deref().map(ReceiptFile::open).transpose()?;
-    let mut progress = progress::on_stderr(!args.quiet && !args.task.tty);
-
-    // Held until the receipt is written: a second Ctrl-C in between would take it away.
-    let _held = Interrupts::take().ok();
-    let result = engine.run(
-        Request {
-            profile: prepared.profile,
-            profile_sha256: prepared.sha256,
-            task: prepared.task,
-            effective: prepared.effective,
-            inherited: prepared.inherited,
-            streams,
-            out,
-            artifacts,
-            reserved: vec![state.path().to_owned()],
-        },
-        &mut progress,
-    );
-    progress.erase();
-    finish(&args, result?, receipt)
+    let request = Request {
+        profile: prepared.profile,
+        profile_sha256: prepared.sha256,
+        task: prepared.task,
+        effective: prepared.effective,
+        inherited: prepared.inherited,
+        streams,
+        out,
+        artifacts,
+        audit,
+        reserved: vec![state.path().to_owned()],
+    };
+    Ok((request, receipt))
 }
 
 /// Says how it ended, everywhere it was asked for.

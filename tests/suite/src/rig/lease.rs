@@ -87,6 +87,7 @@ pub fn request(profile: Profile, task: Task) -> Result<Request> {
         streams: Streams::nothing(),
         out: None,
         artifacts: None,
+        audit: None,
         reserved: Vec::new(),
     })
 }
