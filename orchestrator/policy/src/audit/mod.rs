@@ -1,7 +1,7 @@
 //! What the audit log holds: one event a line, each line bound to the one before
 //! (AU-04…AU-06, design §8).
 //!
-//! - [`line`]: a record as the one line that it is in the file.
+//! - [`mod@line`]: a record as the one line that it is in the file.
 
 pub mod line;
 
