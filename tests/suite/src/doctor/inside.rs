@@ -7,6 +7,7 @@ use std::process::{Command, Output, Stdio};
 use serde_json::{Value, json};
 
 use super::call::{Said, has};
+use super::record::keep;
 use crate::harness::{Test, Verdict, test};
 use crate::rig::host::unified;
 use crate::rig::place::{self, Place};
@@ -175,7 +176,8 @@ fn by_default(made: &Bundle) -> Result<()> {
     has(&said, "namespaces", "missing", "mnt (EPERM)")?;
     has(&said, "groups can be made", "missing", "cannot be written")?;
     has(&said, "open files", "missing", "loose asks for 4096")?;
-    has(&said, "outer masks", "warn", "/proc/sys")
+    has(&said, "outer masks", "warn", "/proc/sys")?;
+    keep("first-runc-default", &said.document)
 }
 
 /// Masks stay: sandboxes have a `/proc` of their own in spite of them.
@@ -188,7 +190,8 @@ fn with_all(made: &Bundle) -> Result<()> {
     // On version 2 doctor itself is in the group that the container was given.
     let state = if unified() { "warn" } else { "ok" };
     has(&said, "groups can be made", state, "")?;
-    has(&said, "outer masks", "warn", "/proc/sys")
+    has(&said, "outer masks", "warn", "/proc/sys")?;
+    keep("first-runc-given", &said.document)
 }
 
 fn closed_groups(made: &Bundle) -> Result<()> {

@@ -5,6 +5,7 @@
 mod call;
 mod faked;
 mod inside;
+pub mod record;
 mod refused;
 mod surroundings;
 

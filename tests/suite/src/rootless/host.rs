@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::{CONTROLLERS, call, in_subtree};
 use crate::call::ensure;
+use crate::doctor::record::keep;
 use crate::harness::{Test, Verdict, test};
 use crate::place::Place;
 use crate::user::{self, User};
@@ -139,7 +140,7 @@ fn reasons() -> Result<Verdict, String> {
 
 /// Exit code 1: all but strict; 0: every tier; 3: none.
 fn doctor() -> Result<Verdict, String> {
-    let ask = |change: &dyn Fn(User) -> User| {
+    let ask = |host: &str, change: &dyn Fn(User) -> User| {
         let place = Place::new()?;
         let state = place.join("state");
         std::fs::create_dir(&state)
@@ -153,25 +154,30 @@ fn doctor() -> Result<Verdict, String> {
             .args(["doctor", "--format", "json"])
             .env("ORCH_STATE_DIR", &state)
             .current_dir("/");
-        let output = change(User::new(left::first_id(&state)))
+        // As useradd(8) gives them: in none of the blocks that root's containers have.
+        let output = change(User::new(100_000))
             .starts(&mut command, &place)
             .and_then(|()| command.output())
             .map_err(|e| e.to_string())?;
         let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        let document = serde_json::from_str(&said).map_err(|e| format!("{e}: {output:?}"))?;
+        keep(host, &document)?;
         Ok::<_, String>((output.status.code().unwrap_or(-1), said))
     };
-    let (code, said) = ask(&|user| user)?;
+    let (code, said) = ask("first-user", &|user| user)?;
     ensure!(
         code == 1 && said.contains("not delegated to this user") && said.contains("Delegate=yes"),
         "without a group: {code} {said}"
     );
-    let (code, said) = ask(&|user| user.file("/etc/subuid", "", 0o644))?;
+    let (code, said) = ask("first-user-without-ids", &|user| {
+        user.file("/etc/subuid", "", 0o644)
+    })?;
     ensure!(
         code == 3 && said.contains("usermod --add-subuids"),
         "without ids: {code} {said}"
     );
     in_subtree(CONTROLLERS, |there| {
-        let (code, said) = ask(there)?;
+        let (code, said) = ask("first-user-delegated", there)?;
         ensure!(code == 0, "in a group: {code} {said}");
         Ok(Verdict::Held)
     })
