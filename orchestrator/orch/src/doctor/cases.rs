@@ -12,11 +12,11 @@ use super::facts::{Facts, File, Hard, Hierarchy, Need, Tool};
 use super::{Check, State};
 
 const ALL: &[&str] = &["loose", "standard", "strict"];
-const STATUS: &str =
+pub(super) const STATUS: &str =
     "Name:\torch\nUid:\t0\t0\t0\t0\nCapEff:\t000001ffffffffff\nSeccomp:\t0\nSeccomp_filters:\t0\n";
 
 /// A new kernel, control groups of version 2, root.
-fn good() -> Facts {
+pub(super) fn good() -> Facts {
     let mut facts = Facts {
         calls: ["clone3", "unshare", "mount_setattr", "open_tree", "seccomp"]
             .map(|name| Asked {
@@ -166,15 +166,15 @@ const fn case(
     }
 }
 
-fn set(facts: &mut Facts, file: File, text: &str) {
+pub(super) fn set(facts: &mut Facts, file: File, text: &str) {
     facts.texts.insert(file, text.into());
 }
 
-fn group(facts: &mut Facts, change: impl Fn(&mut Hierarchy)) {
+pub(super) fn group(facts: &mut Facts, change: impl Fn(&mut Hierarchy)) {
     facts.groups.0.iter_mut().for_each(change);
 }
 
-fn refuse(facts: &mut Facts, name: &str, errno: Errno) {
+pub(super) fn refuse(facts: &mut Facts, name: &str, errno: Errno) {
     for asked in facts.calls.iter_mut().filter(|asked| asked.name == name) {
         asked.there = false;
         asked.errno = errno.raw_os_error();

@@ -11,6 +11,8 @@ mod tier;
 
 #[cfg(test)]
 mod cases;
+#[cfg(test)]
+mod platforms;
 
 use std::path::Path;
 
