@@ -88,6 +88,18 @@ test-vm: setup-vm ## the suite on emulated machines with cgroup v2 alone (VM=lim
 	done; \
 	exit $$status
 
+.PHONY: platforms
+platforms: setup-vm ## record what doctor says of the hosts that can be had here (docs/platforms.md)
+	@cargo build --release --locked -p orch
+	@cargo build --locked -p orch-suite -p orch-probe
+	@ORCH_BIN="$(ABSOLUTE)/$(TRIPLE)/release/orch" \
+		ORCH_SUITE="$(ABSOLUTE)/$(TRIPLE)/debug/orch-suite" \
+		ORCH_PROBE="$(ABSOLUTE)/$(TRIPLE)/debug/orch-probe" \
+		ORCH_LAUNCHER="$(ABSOLUTE)/sealed/orch-launcher" \
+		ORCH_GUEST="$(ABSOLUTE)/sealed/orch-guest" \
+		VM_DIR="$(ABSOLUTE)/vm" tests/platforms
+	@UPDATE_GOLDEN=1 cargo test --locked -p orch platforms
+
 .PHONY: fuzz
 fuzz: ## fuzz what reads hostile bytes, 60 s for each target (FUZZ=wire, FUZZ_SECONDS=600)
 	@tests/setup build fuzz
