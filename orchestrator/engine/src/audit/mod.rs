@@ -6,8 +6,10 @@
 //! in one write(2) before anything goes on, so it outlives every process; it is not
 //! forced to the disk, and the last ones may be lost with the power.
 //!
+//! - `lock`: one writer at a time.
 //! - `tail`: the record that the next one is bound to.
 
+mod lock;
 mod tail;
 
 #[cfg(test)]
@@ -25,7 +27,7 @@ use orch_policy::profile::Access;
 use orch_policy::receipt::Receipt;
 use orch_policy::spec::container::ContainerSpec;
 use orch_policy::{Code, Error};
-use rustix::fs::{FlockOperation, Mode, OFlags, ResolveFlags, flock, fstat, open, openat2};
+use rustix::fs::{Mode, OFlags, ResolveFlags, fstat, open, openat2};
 use rustix::process::geteuid;
 
 use crate::ancestry::lies_in;
@@ -83,11 +85,8 @@ impl AuditLog {
             .file
             .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner);
-        flock(&*file, FlockOperation::LockExclusive).map_err(|e| self.failed(e))?;
-        let appended = self.append_locked(&file, events);
-        // Closing would do it as well; that this fails has no meaning.
-        let _ = flock(&*file, FlockOperation::Unlock);
-        appended
+        let _held = lock::take(&file, lock::PATIENCE).map_err(|e| self.failed(e))?;
+        self.append_locked(&file, events)
     }
 
     fn append_locked(&self, file: &File, events: &[Event]) -> Result<(), Error> {

@@ -218,3 +218,22 @@ fn a_directory_above_the_log_gets_no_files_of_a_task() {
     fs::create_dir(&beside).unwrap();
     log.keep_out_of(&beside, &open(&beside)).unwrap();
 }
+
+/// A lock that somebody keeps is told, and no reason to wait for ever.
+#[test]
+fn a_lock_that_stays_is_an_error() {
+    let base = Base::new("lock");
+    let log = AuditLog::open(&base.log()).unwrap();
+    let (other, ours) = (File::open(base.log()).unwrap(), log.file.lock().unwrap());
+    let short = std::time::Duration::from_millis(20);
+    let held = lock::take(&other, short).unwrap();
+    let why = lock::take(&ours, short).unwrap_err().to_string();
+    assert!(why.contains("locked"), "{why}");
+    // The control: freed while it is waited for.
+    std::thread::scope(|scope| {
+        scope.spawn(move || drop(held));
+        drop(lock::take(&ours, lock::PATIENCE).unwrap());
+    });
+    drop(ours);
+    append(&log, "x").unwrap();
+}
