@@ -71,13 +71,15 @@ struct MountAttr {
 /// Whatever is mounted below: nothing, but where it could not be taken away.
 const AT_RECURSIVE: libc::c_int = 0x8000;
 
-/// Sets flags, and ids where given, on a mount that is not attached yet.
+/// Sets flags, and ids where given, on a mount that is not attached yet, and takes it out
+/// of the group of its original: what is mounted on a copy would be mounted there as well,
+/// where hosts share mounts as those of systemd do (mount_namespaces(7)).
 pub fn restrict(mount: &OwnedFd, set: u64, userns: Option<&OwnedFd>) -> io::Result<()> {
     const MOUNT_ATTR_IDMAP: u64 = 0x0010_0000;
     let attr = MountAttr {
         set: set | userns.map_or(0, |_| MOUNT_ATTR_IDMAP),
         clear: 0,
-        propagation: 0,
+        propagation: libc::MS_PRIVATE,
         userns: userns.map_or(0, |fd| u64::try_from(fd.as_raw_fd()).unwrap_or(0)),
     };
     // SAFETY: the structure has the layout and size of mount_setattr(2), and the

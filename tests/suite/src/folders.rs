@@ -282,7 +282,7 @@ fn below() -> Result<Verdict, String> {
         .says("inputrefused")?;
     ensure!(
         names(&folder.join("input"))?.is_empty(),
-        "written behind the mount"
+        "written behind the mount, or mounted there"
     );
     // Without a folder the workspace is in memory, and the place is made.
     let call = Call::new("standard")?.mount(&input, "");

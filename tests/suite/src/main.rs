@@ -35,6 +35,7 @@ mod refusal;
 mod rig;
 mod rootless;
 mod scratch;
+mod spread;
 mod streams;
 mod survivors;
 mod terminal;
@@ -72,6 +73,7 @@ fn main() -> ExitCode {
         paths::tests(),
         folders::tests(),
         hidden::tests(),
+        spread::tests(),
         scratch::tests(),
         copy_out::tests(),
         artifacts::tests(),
